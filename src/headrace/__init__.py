@@ -1,0 +1,1 @@
+"""Headrace: one definition of a feature, computed by Spark and served fresh."""

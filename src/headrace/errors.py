@@ -1,0 +1,215 @@
+"""Every way Headrace says no.
+
+An error names the thing, the place, what came and what to do: a `code` that is in the reference, one sentence,
+`where` (the user's own file and line when it is their definition), `got` and `hint`.
+
+    HeadraceError
+    ├── DefinitionError        a stream, view or feature that cannot mean anything
+    │   ├── ExpressionError    an SQL expression outside the shared set, or badly typed
+    │   └── SchemaError        a type or a schema change that is not allowed
+    ├── ConfigError            headrace.toml, HEADRACE_* variables
+    ├── ProjectError           a project that cannot be found or loaded
+    ├── DataError              records or tables handed in that cannot be used
+    └── MachineError           something the machine lacks: Java, memory, disk
+
+Records never raise: a bad record gets a verdict and a reason (see `schema.json` and `run.reference`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any, ClassVar
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+CODES: dict[str, str] = {
+    # definitions
+    "bad-name": "A name is not a lower-case identifier of at most 100 characters.",
+    "bad-argument": "An argument has the wrong type or a value outside the allowed set.",
+    "bad-duration": "A duration cannot be read, is zero or negative, or is longer than 100 years.",
+    "bad-resolution": "A resolution does not divide its window, or a session's grain exceeds its gap.",
+    "bad-window": "A window's numbers do not fit together.",
+    "bad-timezone": "A time zone is not in the tz database.",
+    "naive-timestamp": "A timestamp has no UTC offset.",
+    "unknown-field": "A field is named that the stream does not have.",
+    "wrong-type": "A field has a type the aggregate, key or role cannot take.",
+    "missing-key": "A view's key may be null, so some events would belong to nobody.",
+    "duplicate-name": "Two definitions, fields or features carry one name.",
+    "cycle": "Computed columns need each other in a circle.",
+    "not-pure": "An on-demand function takes an argument that is neither a request value, a feature nor `t`.",
+    # expressions
+    "bad-expression": "An SQL expression cannot be parsed.",
+    "unsupported-expression": "An SQL construct is outside the set that means the same in Spark and in Python.",
+    "mistyped-expression": "An SQL expression combines types that do not fit.",
+    # schemas
+    "bad-type": "A field's type is not one Headrace knows.",
+    "incompatible-schema": "A schema change breaks the compatibility the stream promises.",
+    "unknown-version": "A schema version is not in the registry.",
+    # configuration and projects
+    "unknown-setting": "A setting is not one Headrace knows.",
+    "bad-setting": "A setting has a value it cannot take.",
+    "unknown-environment": "An environment is named that headrace.toml does not have.",
+    "no-project": "No headrace.toml was found here or in a folder above.",
+    "already-a-project": "The folder to create exists and is not empty.",
+    "broken-features": "features.py raised while it was loaded.",
+    "noisy-features": "features.py printed while it was loaded.",
+    "slow-features": "features.py took too long to load.",
+    "no-definitions": "features.py defines no view.",
+    "not-found": "No view, feature or feature set of that name exists.",
+    # data handed in
+    "bad-record": "A record handed to the test runner or the preview cannot be used.",
+    "bad-request": "A request value is missing, unknown or of the wrong type.",
+    # the machine
+    "no-java": "No Java 17 or later was found.",
+    "doctor-failed": "The machine lacks something Headrace needs.",
+}
+
+
+class HeadraceError(Exception):
+    """The root of every error Headrace raises.
+
+    Parameters
+    ----------
+    code
+        A key of `CODES`.
+    message
+        One sentence, with a full stop.
+    got
+        What came, already short enough to show (see `shown`).
+    hint
+        What to do about it.
+    where
+        File and line, or the name of the thing.
+
+    Examples
+    --------
+    >>> print(HeadraceError("not-found", "There is no view 'crads'.", got="'crads'", hint="Did you mean 'cards'?"))
+    There is no view 'crads'.
+      code: not-found
+      got: 'crads'
+      hint: Did you mean 'cards'?
+    """
+
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self, code: str, message: str, *, got: str | None = None, hint: str | None = None, where: str | None = None
+    ) -> None:
+        if code not in CODES:
+            raise ValueError(f"error code {code!r} is not in errors.CODES")
+        self.code, self.message, self.got, self.hint, self.where = code, message, got, hint, where
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        lines = [self.message, f"  code: {self.code}"]
+        lines += [f"  {name}: {text}" for name in ("where", "got", "hint") if (text := getattr(self, name))]
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, str | None]:
+        """The one error shape of every `--json` output and HTTP answer."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "where": self.where,
+            "got": self.got,
+            "hint": self.hint,
+        }
+
+
+class DefinitionError(HeadraceError):
+    """A stream, view or feature that cannot mean anything; `where` is the user's file and line."""
+
+    http_status = 400
+    exit_code = 2
+
+    def __init__(
+        self, code: str, message: str, *, got: str | None = None, hint: str | None = None, where: str | None = None
+    ) -> None:
+        super().__init__(code, message, got=got, hint=hint, where=where or user_location())
+
+
+class ExpressionError(DefinitionError):
+    """An SQL expression outside the shared set, or badly typed."""
+
+
+class SchemaError(DefinitionError):
+    """A type or a schema change that is not allowed."""
+
+
+class ConfigError(HeadraceError):
+    """A setting in headrace.toml or a HEADRACE_* variable that cannot be used."""
+
+    exit_code = 2
+
+
+class ProjectError(HeadraceError):
+    """A project that cannot be found or loaded."""
+
+    http_status = 404
+    exit_code = 2
+
+
+class DataError(HeadraceError):
+    """Records, tables or request values handed in that cannot be used."""
+
+    http_status = 400
+    exit_code = 2
+
+
+class MachineError(HeadraceError):
+    """Something the machine lacks."""
+
+    http_status = 503
+    exit_code = 3
+
+
+def shown(value: Any, limit: int = 80) -> str:
+    """A value as an error shows it: its repr, never longer than `limit`.
+
+    >>> shown("x" * 1000, limit=12)
+    "'xxxxxxx... (1,002 characters)"
+    """
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 4]}... ({len(text):,} characters)"
+
+
+def did_you_mean(word: Any, known: Iterable[str]) -> str | None:
+    """A hint that names the closest known word, or lists what is known.
+
+    >>> did_you_mean("crad", ["card", "amount"])
+    "Did you mean 'card'?"
+    >>> did_you_mean("zzz", ["card", "amount"])
+    "Known: 'amount', 'card'."
+    """
+    known = sorted(known)
+    if not known:
+        return None
+    close = difflib.get_close_matches(str(word)[:200], known, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    listed = ", ".join(shown(name, 40) for name in known[:12])
+    return f"Known: {listed}{' and more' if len(known) > 12 else ''}."
+
+
+def user_location() -> str | None:
+    """File and line of the innermost caller outside Headrace: where the user wrote it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(PACKAGE) and not file.startswith("<frozen"):
+            return f"{_relative(file)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def _relative(file: str) -> str:
+    try:
+        relative = os.path.relpath(file)
+    except ValueError:
+        return file
+    return file if relative.startswith("..") else relative

@@ -1,0 +1,31 @@
+"""The one place that configures a local Spark session.
+
+Whoever brings a session of their own keeps their settings; what Headrace's meaning depends on (UTC, ANSI with
+`try_*` functions) is checked where it is used, not forced here.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+SETTINGS: dict[str, str] = {
+    "spark.driver.memory": "2g",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def local_session(name: str, slots: int = 2) -> SparkSession:
+    """A Spark session inside this process, with `slots` task slots."""
+    builder = SparkSession.builder.master(f"local[{slots}]").appName(name)
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
