@@ -1,14 +1,33 @@
-"""One Spark session for the whole run: two slots, two shuffle partitions, no UI, bounded memory."""
+"""What all tests share: one Spark session, golden files, and hypothesis without a stopwatch.
+
+The session has two slots, two shuffle partitions, no UI and bounded memory. All Spark tests carry one xdist group, so
+that under `-n 2` one process has the session and the other runs what needs none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How long an example takes says nothing about its meaning, and the machine may be busy.
+settings.register_profile("headrace", deadline=None, print_blob=True)
+settings.load_profile("headrace")
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +37,22 @@ def spark() -> Iterator[SparkSession]:
     session = local_session("headrace-tests")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], None]:
+    """Hold a text against tests/golden/NAME.txt; UPDATE_GOLDEN=1 writes the file instead."""
+
+    def check(name: str, text: str) -> None:
+        file = GOLDEN / f"{name}.txt"
+        text = text.rstrip("\n") + "\n"
+        if os.environ.get("UPDATE_GOLDEN") == "1":
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        if not file.is_file():
+            pytest.fail(
+                f"There is no golden file {file.name}: look at the text, then run with UPDATE_GOLDEN=1.\n{text}"
+            )
+        assert text == file.read_text(encoding="utf-8")
+
+    return check

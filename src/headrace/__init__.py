@@ -1,1 +1,84 @@
-"""Headrace: one definition of a feature, computed by Spark and served fresh."""
+"""Headrace: one definition of a feature, computed by Spark and served fresh.
+
+Importing this loads no engine: no Spark, no pandas, no numpy.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from headrace.define.feature_set import FeatureSet, feature_set
+from headrace.define.measure import (
+    count,
+    count_distinct,
+    decayed_sum,
+    first,
+    last,
+    last_n,
+    max,
+    mean,
+    min,
+    quantile,
+    ratio,
+    stddev,
+    sum,
+    time_since_first,
+    time_since_last,
+    top_k,
+    variance,
+)
+from headrace.define.on_demand import OnDemand, on_demand
+from headrace.define.over import calendar, hopping, lifetime, session, trailing, tumbling
+from headrace.define.stream import Stream, stream
+from headrace.define.view import View, view
+from headrace.errors import HeadraceError
+from headrace.schema.types import Decimal, Timestamp
+
+if TYPE_CHECKING:
+    from headrace.notebook import preview
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Decimal",
+    "FeatureSet",
+    "HeadraceError",
+    "OnDemand",
+    "Stream",
+    "Timestamp",
+    "View",
+    "calendar",
+    "count",
+    "count_distinct",
+    "decayed_sum",
+    "feature_set",
+    "first",
+    "hopping",
+    "last",
+    "last_n",
+    "lifetime",
+    "max",
+    "mean",
+    "min",
+    "on_demand",
+    "preview",
+    "quantile",
+    "ratio",
+    "session",
+    "stddev",
+    "stream",
+    "sum",
+    "time_since_first",
+    "time_since_last",
+    "top_k",
+    "trailing",
+    "tumbling",
+    "variance",
+    "view",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "preview":
+        from headrace.notebook import preview
+
+        return preview
+    raise AttributeError(f"module 'headrace' has no attribute {name!r}")

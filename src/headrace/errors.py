@@ -10,7 +10,8 @@ An error names the thing, the place, what came and what to do: a `code` that is 
     ├── ConfigError            headrace.toml, HEADRACE_* variables
     ├── ProjectError           a project that cannot be found or loaded
     ├── DataError              records or tables handed in that cannot be used
-    └── MachineError           something the machine lacks: Java, memory, disk
+    ├── MachineError           something the machine lacks: Java, memory, disk
+    └── UsageError             a command line that cannot be understood
 
 Records never raise: a bad record gets a verdict and a reason (see `schema.json` and `run.reference`).
 """
@@ -22,7 +23,7 @@ import os
 import sys
 from collections.abc import Iterable
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
@@ -63,9 +64,21 @@ CODES: dict[str, str] = {
     # data handed in
     "bad-record": "A record handed to the test runner or the preview cannot be used.",
     "bad-request": "A request value is missing, unknown or of the wrong type.",
+    # the log
+    "unknown-topic": "A topic is named that the log does not have.",
+    "unknown-partition": "A partition is named that the topic does not have.",
+    "topic-mismatch": "A topic exists with another number of partitions or another compaction.",
+    "bad-message": "A message cannot be appended: not bytes, too large, or without the key its topic needs.",
+    "offset-out-of-range": "A position lies before what retention has kept, or past the end of the log.",
+    "log-full": "The disk under the log is full; nothing of the append was kept.",
+    "log-failed": "The files of the log cannot be read or written.",
+    "log-corrupt": "The bytes of the log are not those that were written.",
+    "log-format": "The log was written in a format this version does not know.",
     # the machine
     "no-java": "No Java 17 or later was found.",
     "doctor-failed": "The machine lacks something Headrace needs.",
+    # the command line
+    "bad-usage": "A verb, option or argument on the command line cannot be used.",
 }
 
 
@@ -109,6 +122,11 @@ class HeadraceError(Exception):
         lines = [self.message, f"  code: {self.code}"]
         lines += [f"  {name}: {text}" for name in ("where", "got", "hint") if (text := getattr(self, name))]
         return "\n".join(lines)
+
+    def inside(self, what: str, where: str | None = None) -> Self:
+        """The same error, its place narrowed to a part of what the user wrote."""
+        self.where = f"{where or self.where}, {what}"
+        return self
 
     def as_json(self) -> dict[str, str | None]:
         """The one error shape of every `--json` output and HTTP answer."""
@@ -168,6 +186,13 @@ class MachineError(HeadraceError):
     exit_code = 3
 
 
+class UsageError(HeadraceError):
+    """A command line that cannot be understood."""
+
+    http_status = 400
+    exit_code = 2
+
+
 def shown(value: Any, limit: int = 80) -> str:
     """A value as an error shows it: its repr, never longer than `limit`.
 
@@ -202,12 +227,13 @@ def user_location() -> str | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(PACKAGE) and not file.startswith("<frozen"):
-            return f"{_relative(file)}:{frame.f_lineno}"
+            return f"{relative(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return None
 
 
-def _relative(file: str) -> str:
+def relative(file: str) -> str:
+    """A file as errors name it: from the current folder when it lies below, else whole."""
     try:
         relative = os.path.relpath(file)
     except ValueError:

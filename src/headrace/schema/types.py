@@ -38,8 +38,30 @@ class Type:
         """The type as JSON, for the registry and for fingerprints."""
         return self.name
 
+    def __or__(self, other: None) -> Maybe:
+        """`Decimal(10, 2) | None`, as with Python's own types."""
+        return Maybe(self) if other is None else NotImplemented
+
+    __ror__ = __or__
+
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """A type as users write it that may also be null; `optional` makes one of a nested dict."""
+
+    annotation: Any
+
+
+def optional(annotation: Any) -> Maybe:
+    """What `T | None` says, for a nested dict, where Python has no such sign.
+
+    >>> str(schema_of({"place": optional({"city": str})}))
+    'struct(place struct(city string)?)'
+    """
+    return Maybe(annotation)
 
 
 @dataclass(frozen=True)
@@ -258,6 +280,8 @@ def type_of(annotation: Any, name: str = "value") -> Type:
 
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:
+    if isinstance(annotation, Maybe):
+        return _without_none(annotation.annotation)[0], True
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         inner = [arg for arg in typing.get_args(annotation) if arg is not type(None)]
         if len(inner) == 1:

@@ -1,0 +1,69 @@
+# Every target brings what it needs: on a fresh Debian machine with Python 3.11 and a JDK 17, `make demo` is enough.
+#
+#   make demo | test | test-fast | lint | docs | bench | bench-NAME | lock | clean | help
+#
+# JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# A benchmark is a module of bench/ with a `main`; the harness is what they share.
+BENCHMARKS := $(filter-out __init__ harness,$(basename $(notdir $(wildcard bench/*.py))))
+
+# One process holds the Spark session, the other runs what needs none; both are one run with one closing line.
+PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf 'make bench-NAME  %s\n' "one of: $(BENCHMARKS)"
+
+demo: $(READY) ## the example project over a generated payment stream; JSON=1 for one JSON object
+	@$(BIN)/headrace demo $(if $(JSON),--json)
+
+test: $(READY) java ## everything, Spark included
+	$(PYTEST)
+
+test-fast: $(READY) ## what needs no JVM, in under a minute
+	$(PYTEST) -m "not spark"
+
+lint: $(READY) ## style, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(READY) ## write docs/reference from the code
+	$(BIN)/python -m scripts.reference
+
+bench: $(BENCHMARKS:%=bench-%) ## all benchmarks, each into bench/results/NAME.json
+
+$(BENCHMARKS:%=bench-%): bench-%: $(READY) java
+	$(BIN)/python -m bench.$* $(if $(QUICK),--quick)
+
+lock: $(READY) ## pin every dependency of pyproject.toml with hashes
+	$(BIN)/uv pip compile pyproject.toml --group dev --quiet --upgrade --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+
+clean: ## forget the environment and the caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+java:
+	@scripts/apt-need openjdk-17-jre-headless sh -c '"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version'
+
+# Talk goes to stderr, so that stdout stays data (`make demo JSON=1 | jq`).
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $(PYTHON) is missing or older than 3.11." >&2; \
+		  echo "hint: Name a newer one: make PYTHON=python3.12 ..." >&2; exit 3; }
+	@scripts/apt-need python3-venv $(PYTHON) -c 'import ensurepip, venv'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >&2
+	@echo "Installing the locked dependencies; the first time, building PySpark takes a minute or two." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . >&2
+	@touch $@

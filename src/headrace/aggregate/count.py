@@ -1,0 +1,64 @@
+"""How many: the `count` monoid, and the aggregate of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.aggregate.aggregate import Aggregate, Event
+from headrace.aggregate.monoid import EventSql, Monoid, State
+from headrace.schema.types import Integer, Type
+
+
+@dataclass(frozen=True)
+class Count(Monoid):
+    """How many values are not null; the state is an int.
+
+    >>> Count().merge(2, 3)
+    5
+    """
+
+    kind = "count"
+    ddl = "BIGINT"
+    empty = 0
+
+    def of(self, value: Any, event_time: int, event_id: str) -> State:
+        del value, event_time, event_id
+        return 1
+
+    def merge(self, a: State, b: State) -> State:
+        return a + b
+
+    def spark(self, value_sql: str, at: EventSql) -> str:
+        del at
+        return f"count({value_sql})"
+
+    def from_spark(self, cell: Any) -> State:
+        return cell or 0
+
+
+@dataclass(frozen=True)
+class CountOf(Aggregate):
+    """How many events, or how many with a value."""
+
+    name = "count"
+    accepts = (Type,)
+    needs_input = False
+    nullable = False
+
+    @property
+    def monoids(self) -> tuple[Monoid, ...]:
+        return (Count(),)
+
+    @property
+    def type(self) -> Type:
+        return Integer()
+
+    def finish(self, states: Sequence[State], t: int) -> Any:
+        del t
+        return states[0]
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        del t
+        return len(events)

@@ -1,0 +1,114 @@
+"""Extremes: the monoids `least` and `greatest`, and the aggregates `min` and `max`.
+
+Text is ordered by code point, which is the order of its UTF-8 bytes in Spark; false is less than true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.aggregate import scalar
+from headrace.aggregate.aggregate import Aggregate, Event
+from headrace.aggregate.monoid import EventSql, Monoid, State
+from headrace.schema.types import Type
+
+
+@dataclass(frozen=True)
+class Least(Monoid):
+    """The least value; the state is the value, or None.
+
+    >>> from headrace.schema.types import String
+    >>> Least(String()).merge("b", "a")
+    'a'
+    """
+
+    input: Type
+    kind = "least"
+    empty = None
+
+    @property
+    def ddl(self) -> str:
+        return scalar.ddl(self.input)
+
+    def of(self, value: Any, event_time: int, event_id: str) -> State:
+        del event_time, event_id
+        return value
+
+    def merge(self, a: State, b: State) -> State:
+        if a is None or b is None:
+            return b if a is None else a
+        return min(a, b)
+
+    def spark(self, value_sql: str, at: EventSql) -> str:
+        del at
+        return f"min({scalar.sql(self.input, value_sql)})"
+
+    def from_spark(self, cell: Any) -> State:
+        return cell
+
+    def pack(self, state: State) -> Any:
+        return scalar.pack(self.input, state)
+
+    def unpack(self, packed: Any) -> State:
+        return scalar.unpack(self.input, packed)
+
+
+@dataclass(frozen=True)
+class Greatest(Least):
+    """The greatest value; the state is the value, or None.
+
+    >>> from headrace.schema.types import String
+    >>> Greatest(String()).merge("b", "a")
+    'b'
+    """
+
+    kind = "greatest"
+
+    def merge(self, a: State, b: State) -> State:
+        if a is None or b is None:
+            return b if a is None else a
+        return max(a, b)
+
+    def spark(self, value_sql: str, at: EventSql) -> str:
+        del at
+        return f"max({scalar.sql(self.input, value_sql)})"
+
+
+@dataclass(frozen=True)
+class Min(Aggregate):
+    """The least value."""
+
+    name = "min"
+
+    @property
+    def monoids(self) -> tuple[Monoid, ...]:
+        return (Least(self.fed),)
+
+    @property
+    def type(self) -> Type:
+        return self.fed
+
+    def finish(self, states: Sequence[State], t: int) -> Any:
+        del t
+        return states[0]
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        del t
+        return min((value for _, _, value in events), default=None)
+
+
+@dataclass(frozen=True)
+class Max(Min):
+    """The greatest value."""
+
+    name = "max"
+
+    @property
+    def monoids(self) -> tuple[Monoid, ...]:
+        return (Greatest(self.fed),)
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        del t
+        return max((value for _, _, value in events), default=None)

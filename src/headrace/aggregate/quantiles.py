@@ -1,0 +1,111 @@
+"""Ranks: the `quantiles` monoid, a KLL sketch of doubles, and the aggregate `quantile`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from headrace.aggregate import scalar
+from headrace.aggregate.aggregate import Aggregate, Event
+from headrace.aggregate.monoid import EventSql, Monoid, State
+from headrace.aggregate.sketch import Sketch, datasketches
+from headrace.errors import DefinitionError, shown
+from headrace.schema.types import Float, Type
+
+# 200 values per level: exact up to 200 values, a rank error of 1.33 % in 99 of 100 beyond.
+K = 200
+# About four standard errors: one rank in ten thousand lies further off.
+RANK_ERROR = 0.02
+
+
+@dataclass(frozen=True)
+class Quantiles(Sketch):
+    """The distribution of a number, as far as a KLL sketch remembers.
+
+    >>> seen = Quantiles(Float())
+    >>> seen.read(seen.merge(seen.lift(1.0, 0, ""), seen.lift(2.0, 0, ""))).get_max_value()
+    2.0
+    """
+
+    input: Type
+    kind = "quantiles"
+
+    @property
+    def form(self) -> dict[str, Any]:
+        return {**super().form, "k": K}
+
+    def of(self, value: Any, event_time: int, event_id: str) -> State:
+        del event_time, event_id
+        sketch = datasketches().kll_doubles_sketch(K)
+        sketch.update(float(value))
+        return self.write(sketch)
+
+    def read(self, state: bytes) -> Any:
+        return datasketches().kll_doubles_sketch.deserialize(state)
+
+    def write(self, sketch: Any) -> bytes:
+        return bytes(sketch.serialize())
+
+    def join(self, sketches: Iterable[Any]) -> Any:
+        joined = datasketches().kll_doubles_sketch(K)
+        for sketch in sketches:
+            joined.merge(sketch)
+        return joined
+
+    def spark(self, value_sql: str, at: EventSql) -> str:
+        del at
+        return f"kll_sketch_agg_double(CAST({value_sql} AS DOUBLE), {K})"
+
+
+@dataclass(frozen=True)
+class Quantile(Aggregate):
+    """The least value that at least a share `q` of all values does not exceed, as a float."""
+
+    q: float
+    name = "quantile"
+    accepts = scalar.NUMBERS
+    error = "the rank is off by at most 1.33 % in 99 of 100, held to 2 %; exact up to 200 values"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.q, int | float) or isinstance(self.q, bool) or not 0 <= self.q <= 1:
+            hint = "0.5 is the median, 0.99 the 99th percentile."
+            message = "`q` of quantile must be a number from 0 to 1."
+            raise DefinitionError("bad-argument", message, got=shown(self.q), hint=hint)
+        object.__setattr__(self, "q", float(self.q))
+
+    @property
+    def monoids(self) -> tuple[Monoid, ...]:
+        return (Quantiles(self.fed),)
+
+    @property
+    def type(self) -> Type:
+        return Float()
+
+    def finish(self, states: Sequence[State], t: int) -> Any:
+        del t
+        if states[0] is None:
+            return None
+        # In doubles 0.55 * 20 is more than 11: without the nudge the library would answer with the 12th value.
+        return Quantiles(self.fed).read(states[0]).get_quantile(self.q * (1 - 1e-12), True)
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        del t
+        values = sorted(float(value) for _, _, value in events)
+        # The share as it was written: 0.55 is 55 hundredths, not the double next to it.
+        place = math.ceil(Fraction(repr(self.q)) * len(values))
+        return values[max(place, 1) - 1] if values else None
+
+    def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
+        return all(self._fits(value, [float(given) for _, _, given in events]) for value in (a, b))
+
+    def _fits(self, value: float | None, values: Sequence[float]) -> bool:
+        if value is None or not values:
+            return value is None and not values
+        below = sum(given < value for given in values) / len(values)
+        upto = sum(given <= value for given in values) / len(values)
+        slack = RANK_ERROR if len(values) > K else 1e-12
+        return value in values and below - slack <= self.q <= upto + slack

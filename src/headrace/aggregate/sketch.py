@@ -1,0 +1,64 @@
+"""What the three sketches share: a state of bytes that Spark or Python made, read and joined by `datasketches`.
+
+The library is loaded when a sketch is first touched, never by importing Headrace. Bytes depend on the order of the
+events, so two states are compared by what they estimate, never byte by byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from headrace.aggregate.monoid import Monoid, State
+
+
+@functools.cache
+def datasketches() -> ModuleType:
+    """The library, loaded once."""
+    import datasketches
+
+    loaded: ModuleType = datasketches
+    return loaded
+
+
+@dataclass(frozen=True)
+class Sketch(Monoid):
+    """A summary of bounded size; the state is its bytes, or None when nothing went in."""
+
+    ddl = "BINARY"
+    empty = None
+
+    def read(self, state: bytes) -> Any:
+        """The library's object in the bytes."""
+        raise NotImplementedError
+
+    def write(self, sketch: Any) -> bytes:
+        """The library's object as bytes."""
+        raise NotImplementedError
+
+    def join(self, sketches: Iterable[Any]) -> Any:
+        """One new object of at least two."""
+        raise NotImplementedError
+
+    def merge(self, a: State, b: State) -> State:
+        return self.fold((a, b))
+
+    def fold(self, states: Iterable[State]) -> State:
+        present = [state for state in states if state is not None]
+        if len(present) < 2:
+            return present[0] if present else None
+        return self.write(self.join(map(self.read, present)))
+
+    def from_spark(self, cell: Any) -> State:
+        # Spark pads its bytes, and writes an empty sketch where Headrace keeps none.
+        if cell is None:
+            return None
+        sketch = self.read(bytes(cell))
+        return None if sketch.is_empty() else self.write(sketch)
+
+    def unpack(self, packed: Any) -> State:
+        return base64.b64decode(packed) if isinstance(packed, str) else packed

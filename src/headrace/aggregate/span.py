@@ -1,0 +1,92 @@
+"""When: the `span` monoid, and the aggregates `time_since_last` and `time_since_first`.
+
+Every view keeps a span of all its events besides: n is a tile row's version, and the ends tell which neighbouring tiles
+belong to one session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.aggregate.aggregate import Aggregate, Event
+from headrace.aggregate.monoid import EventSql, Monoid, State
+from headrace.clock import SECOND
+from headrace.schema.types import Float, Type
+
+
+@dataclass(frozen=True)
+class Span(Monoid):
+    """How many events with a value, and the first and last of their times; the state is (n, min, max).
+
+    >>> Span().merge((1, 5, 5), (2, 3, 4))
+    (3, 3, 5)
+    """
+
+    kind = "span"
+    ddl = "STRUCT<n: BIGINT, min: BIGINT, max: BIGINT>"
+    empty = (0, None, None)
+
+    def of(self, value: Any, event_time: int, event_id: str) -> State:
+        del value, event_id
+        return (1, event_time, event_time)
+
+    def merge(self, a: State, b: State) -> State:
+        if not a[0] or not b[0]:
+            return b if not a[0] else a
+        return (a[0] + b[0], min(a[1], b[1]), max(a[2], b[2]))
+
+    def spark(self, value_sql: str, at: EventSql) -> str:
+        time = f"CASE WHEN {value_sql} IS NOT NULL THEN {at.time_micros} END"
+        return f"named_struct('n', count({value_sql}), 'min', min({time}), 'max', max({time}))"
+
+    def from_spark(self, cell: Any) -> State:
+        return (cell["n"], cell["min"], cell["max"])
+
+    def pack(self, state: State) -> Any:
+        return list(state)
+
+    def unpack(self, packed: Any) -> State:
+        return tuple(packed)
+
+
+@dataclass(frozen=True)
+class TimeSinceLast(Aggregate):
+    """Seconds from the latest event to t, or from the latest with a value.
+
+    Negative when that event's clock ran ahead of t, which a stream's `max_clock_skew` allows.
+    """
+
+    name = "time_since_last"
+    accepts = (Type,)
+    needs_input = False
+
+    @property
+    def monoids(self) -> tuple[Monoid, ...]:
+        return (Span(),)
+
+    @property
+    def type(self) -> Type:
+        return Float()
+
+    def finish(self, states: Sequence[State], t: int) -> Any:
+        n, _, last = states[0]
+        return (t - last) / SECOND if n else None
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        return (t - sorted(time for time, _, _ in events)[-1]) / SECOND if events else None
+
+
+@dataclass(frozen=True)
+class TimeSinceFirst(TimeSinceLast):
+    """Seconds from the earliest event to t, or from the earliest with a value."""
+
+    name = "time_since_first"
+
+    def finish(self, states: Sequence[State], t: int) -> Any:
+        n, first, _ = states[0]
+        return (t - first) / SECOND if n else None
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        return (t - sorted(time for time, _, _ in events)[0]) / SECOND if events else None

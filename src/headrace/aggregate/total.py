@@ -1,0 +1,176 @@
+"""Sums: the `total` monoid, and the aggregates `sum` and `mean` (a total and a count, so that the two share a column).
+
+Integers and decimals are added exactly, as whole numbers of their last digit. Spark's own sum of 64-bit integers
+throws when it leaves 64 bits, and one of decimals is twice as slow (measured: 0.26 s against 0.73 s for 6 million
+rows), so integers are summed in two halves of 32 bits: safe for 2 billion events per key and tile, at no cost.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from headrace.aggregate import real, scalar
+from headrace.aggregate.aggregate import Aggregate, Event
+from headrace.aggregate.count import Count
+from headrace.aggregate.monoid import EventSql, Monoid, State
+from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type
+
+# Up to this many digits Spark's sum has ten digits to spare; wider decimals are summed in two parts.
+_NARROW = 28
+
+
+@dataclass(frozen=True)
+class Total(Monoid):
+    """The sum; the state is a float, or for integers and decimals an int of any size.
+
+    >>> Total(Integer()).merge(2**63 - 1, 1)
+    9223372036854775808
+    """
+
+    input: Type
+    kind = "total"
+
+    @property
+    def ddl(self) -> str:
+        match self.input:
+            case Integer():
+                return "STRUCT<hi: BIGINT, lo: BIGINT>"
+            case Decimal(precision, scale) if precision <= _NARROW:
+                return f"DECIMAL({precision + 10},{scale})"
+            case Decimal(_, scale):
+                return f"STRUCT<hi: DECIMAL(30,0), lo: DECIMAL(38,{scale})>"
+        return "DOUBLE"
+
+    @property
+    def empty(self) -> State:
+        return 0.0 if isinstance(self.input, Float) else 0
+
+    def of(self, value: Any, event_time: int, event_id: str) -> State:
+        del event_time, event_id
+        return scalar.unscaled(value, self.input.scale) if isinstance(self.input, Decimal) else value
+
+    def merge(self, a: State, b: State) -> State:
+        return a + b
+
+    def spark(self, value_sql: str, at: EventSql) -> str:
+        del at
+        value = scalar.sql(self.input, value_sql)
+        match self.input:
+            case Integer():
+                return f"named_struct('hi', sum(shiftright({value}, 32)), 'lo', sum({value} & {2**32 - 1}))"
+            case Decimal(precision, scale) if precision > _NARROW:
+                unit = f"{scalar.scaled(1, _lower_digits(scale)):f}BD"
+                hi = f"sum(CAST({value} div {unit} AS DECIMAL(20,0)))"
+                return f"named_struct('hi', {hi}, 'lo', sum({value} % {unit}))"
+        return f"sum({value})"
+
+    def from_spark(self, cell: Any) -> State:
+        match self.input:
+            case Integer():
+                return self.empty if cell["hi"] is None else (cell["hi"] << 32) + cell["lo"]
+            case Decimal(precision, scale) if precision > _NARROW:
+                if cell["hi"] is None:
+                    return self.empty
+                return int(cell["hi"]) * 10 ** (_NARROW - 1) + scalar.unscaled(cell["lo"], scale)
+            case Decimal(_, scale):
+                return self.empty if cell is None else scalar.unscaled(cell, scale)
+        return self.empty if cell is None else cell
+
+    def pack(self, state: State) -> Any:
+        if isinstance(self.input, Float):
+            return real.pack(state)
+        return state if SMALLEST_INTEGER <= state <= LARGEST_INTEGER else str(state)
+
+    def unpack(self, packed: Any) -> State:
+        return float(packed) if isinstance(self.input, Float) else int(packed)
+
+
+def _lower_digits(scale: int) -> int:
+    """Where a wide decimal is cut: 27 digits below, so at most 11 above."""
+    return scale - (_NARROW - 1)
+
+
+@dataclass(frozen=True)
+class Sum(Aggregate):
+    """The sum; 0 of nothing, null when it does not fit its type."""
+
+    name = "sum"
+    accepts = scalar.NUMBERS
+
+    @property
+    def monoids(self) -> tuple[Monoid, ...]:
+        return (Total(self.fed),)
+
+    @property
+    def type(self) -> Type:
+        kind = self.fed
+        return Decimal(min(38, kind.precision + 10), kind.scale) if isinstance(kind, Decimal) else kind
+
+    def finish(self, states: Sequence[State], t: int) -> Any:
+        del t
+        (state,) = states
+        match self.type:
+            case Integer():
+                return state if SMALLEST_INTEGER <= state <= LARGEST_INTEGER else None
+            case Decimal(precision, scale):
+                return scalar.scaled(state, scale) if abs(state) < 10**precision else None
+        return real.finite(state)
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        del t
+        values = [value for _, _, value in events]
+        match self.type:
+            case Integer():
+                whole = sum(values)
+                return whole if -(2**63) <= whole < 2**63 else None
+            case Decimal(precision, scale):
+                with decimal.localcontext(scalar.WIDE):
+                    summed = sum(values, decimal.Decimal(0)).quantize(decimal.Decimal(1).scaleb(-scale))
+                    return summed if len(summed.as_tuple().digits) <= precision else None
+        return real.total(values)
+
+    def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
+        if isinstance(self.input, Float):
+            return real.near(a, b, real.size(value for _, _, value in events))
+        return bool(a == b)
+
+
+@dataclass(frozen=True)
+class Mean(Aggregate):
+    """The arithmetic mean, as a float."""
+
+    name = "mean"
+    accepts = scalar.NUMBERS
+
+    @property
+    def monoids(self) -> tuple[Monoid, ...]:
+        return (Total(self.fed), Count())
+
+    @property
+    def type(self) -> Type:
+        return Float()
+
+    def finish(self, states: Sequence[State], t: int) -> Any:
+        del t
+        total, n = states
+        if not n:
+            return None
+        below = 10**self.input.scale if isinstance(self.input, Decimal) else 1
+        return real.finite(total / (n * below))
+
+    def exact(self, events: Sequence[Event], t: int) -> Any:
+        del t
+        values = [value for _, _, value in events]
+        if not values:
+            return None
+        if isinstance(self.input, Float):
+            total = real.total(values)
+            return None if total is None else total / len(values)
+        return real.rounded(sum(map(Fraction, values), Fraction(0)) / len(values))
+
+    def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
+        return real.near(a, b, real.size(float(value) for _, _, value in events) / max(len(events), 1))

@@ -1,0 +1,130 @@
+"""Everything a project defines as one flat list that can be searched and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.clock import show_duration
+from headrace.define.feature_set import FeatureSet
+from headrace.define.on_demand import OnDemand
+from headrace.define.stream import Stream
+from headrace.define.view import View
+from headrace.project import Project
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing with a name: a stream, a view, a feature, an on-demand feature or a feature set."""
+
+    kind: str
+    name: str
+    meaning: str
+    type: str | None = None
+    owner: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    location: str | None = None
+    more: dict[str, str] = field(default_factory=dict)
+
+    def matches(self, words: Sequence[str]) -> bool:
+        """Whether every word occurs somewhere in what is said about it."""
+        said = " ".join(filter(None, (self.name, self.meaning, self.owner, self.description, *self.tags))).casefold()
+        return all(word.casefold() in said for word in words)
+
+    def rows(self) -> Iterator[tuple[str, str | None]]:
+        """The entry as label and text, for people."""
+        yield self.kind, self.name
+        yield "meaning", self.meaning
+        yield "type", self.type
+        yield from self.more.items()
+        yield "owner", self.owner
+        yield "description", self.description
+        yield "tags", ", ".join(self.tags)
+        yield "defined", self.location
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry as JSON."""
+        base = {"kind": self.kind, "name": self.name, "meaning": self.meaning, "type": self.type}
+        rest = {"owner": self.owner, "description": self.description, "tags": list(self.tags)}
+        return base | self.more | rest | {"defined": self.location}
+
+
+def entries(project: Project) -> list[Entry]:
+    """What a project defines, streams first, each view followed by its features."""
+    found = [_stream(stream) for stream in project.streams]
+    for view in project.views:
+        found += [_view(view), *_features(view)]
+    found += [_on_demand(made) for made in project.on_demands]
+    return found + [_feature_set(chosen) for chosen in project.feature_sets]
+
+
+def _stream(stream: Stream) -> Entry:
+    lateness = f"late after {show_duration(stream.allowed_lateness)}, then {stream.late}"
+    return Entry(
+        "stream",
+        stream.name,
+        ", ".join(map(str, stream.schema)),
+        description=stream.description,
+        more={"event_time": stream.event_time, "event_id": stream.event_id or "position", "lateness": lateness},
+    )
+
+
+def _view(view: View) -> Entry:
+    staleness = {} if view.max_staleness is None else {"max_staleness": show_duration(view.max_staleness)}
+    return Entry(
+        "view",
+        view.name,
+        ", ".join(feature.name for feature in view.features),
+        owner=view.owner,
+        description=view.description,
+        tags=view.tags,
+        location=view.location,
+        more=_place(view) | staleness,
+    )
+
+
+def _features(view: View) -> Iterator[Entry]:
+    for feature in view.features:
+        yield Entry(
+            "feature",
+            f"{view.name}.{feature.name}",
+            feature.summary,
+            type=str(feature.type),
+            owner=view.owner,
+            description=feature.description or view.description,
+            tags=view.tags,
+            location=view.location,
+            more=_place(view) | {"empty": "null" if feature.nullable else "0"},
+        )
+
+
+def _place(view: View) -> dict[str, str]:
+    return {"stream": view.stream.name, "key": ", ".join(view.by) or "none"}
+
+
+def _on_demand(made: OnDemand) -> Entry:
+    sources = ", ".join(source.name for source in made.sources)
+    return Entry(
+        "on-demand feature",
+        made.name,
+        f"function of {', '.join(made.parameters)}",
+        owner=made.owner,
+        description=made.description,
+        tags=made.tags,
+        location=made.location,
+        more={"request": ", ".join(map(str, made.request)), "reads": sources},
+    )
+
+
+def _feature_set(chosen: FeatureSet) -> Entry:
+    return Entry(
+        "feature set",
+        chosen.name,
+        ", ".join(chosen.columns),
+        owner=chosen.owner,
+        description=chosen.description,
+        tags=chosen.tags,
+        location=chosen.location,
+    )

@@ -1,0 +1,34 @@
+"""`headrace check`: load the project, plan it, and say that all is well. What is wrong comes as an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import data, data_json
+
+
+@click.command("check")
+@options.project_options
+@options.as_json
+def command(path: Path | None, env: str | None, as_json: bool) -> None:
+    """Say what is wrong with the project, or that nothing is."""
+    from headrace import project
+
+    loaded = project.load(path, env)
+    plan = loaded.plan()
+    counts = {
+        "streams": len(loaded.streams),
+        "views": len(loaded.views),
+        "features": len(plan.features),
+        "on-demand features": len(loaded.on_demands),
+        "feature sets": len(loaded.feature_sets),
+    }
+    if as_json:
+        told = {name.replace("-", "_").replace(" ", "_"): count for name, count in counts.items()}
+        data_json({"ok": True, "project": loaded.config.name, "env": loaded.config.env} | told)
+        return
+    said = ", ".join(f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count)
+    data(f"{loaded.config.name}: {said}. Nothing is wrong.")

@@ -1,0 +1,60 @@
+"""`headrace init`: a project that works at once, with late data in its first test.
+
+The files are templates beside this module; `$name` in them becomes the project's name.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import click
+
+from headrace.cli.output import data, talk
+from headrace.errors import ProjectError, shown
+from headrace.settings import SETTINGS
+
+# Where each file goes, and the template it is made from.
+FILES: dict[str, str] = {
+    "headrace.toml": "headrace.toml.txt",
+    "features.py": "features.py.txt",
+    "tests/test_features.py": "test_features.py.txt",
+    "pytest.ini": "pytest.ini.txt",
+    "README.md": "README.md.txt",
+    ".gitignore": "gitignore.txt",
+}
+
+
+@click.command("init")
+@click.argument("name", metavar="NAME")
+def command(name: str) -> None:
+    """Make a project: headrace.toml, features.py and a passing test.
+
+    NAME is the folder to make; its last part becomes the project's name.
+    """
+    folder = Path(name)
+    for path in create(folder):
+        data(path.as_posix())
+    talk(f"Made. Next: cd {name} && pytest && headrace plan" if folder != Path() else "Made. Next: pytest")
+
+
+def create(folder: Path) -> list[Path]:
+    """Write the files of a new project into an absent or empty folder, and say which."""
+    title = folder.resolve().name
+    pattern = SETTINGS["project.name"].pattern or ""
+    if not re.fullmatch(pattern, title):
+        hint = "Use lower-case letters, digits, '_' and '-', at most 63, starting with a letter."
+        raise ProjectError("bad-name", "A project's name cannot be used.", got=shown(title), hint=hint)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        hint = "Choose another name, or an empty folder."
+        raise ProjectError(
+            "already-a-project", "The folder exists and is not empty.", got=shown(str(folder)), hint=hint
+        )
+    templates = files("headrace.cli") / "template"
+    for path, template in FILES.items():
+        text = Template((templates / template).read_text(encoding="utf-8")).substitute(name=title)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return [folder / path for path in FILES]

@@ -1,0 +1,122 @@
+"""The `headrace` command: finds the verb, runs it, and turns every failure into text, JSON and an exit code.
+
+A verb's module is imported when the verb is used and not before, so `headrace --help` is instant. What a verb does is
+in the module named after it. stdout is data, stderr is talk.
+
+Exit codes: 0 done, 1 failed, 2 refused what was asked, 3 the machine lacks something, 70 a defect in Headrace,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from headrace.cli.output import fail, talk
+from headrace.errors import HeadraceError, UsageError, did_you_mean, shown
+
+VERBS: dict[str, str] = {
+    "init": "Make a project: headrace.toml, features.py and a passing test.",
+    "check": "Say what is wrong with the project, or that nothing is.",
+    "plan": "Show what will run, where and in which mode.",
+    "features": "List, show and search what is defined.",
+    "demo": "Run the example project over a generated stream and report.",
+    "doctor": "Say whether this machine has what Headrace needs.",
+}
+
+DEFECT = 70
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The verbs in the order a user meets them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the verb's module."""
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"headrace.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"headrace.cli.{cmd_name}.command is not a command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuse an unknown verb with the closest known one."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], VERBS)
+            raise UsageError("bad-usage", "There is no such verb.", got=shown(args[0]), hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the verbs from the table, without importing any."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import version
+
+    click.echo(f"headrace {version('headrace')}")
+    ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+def cli() -> None:
+    """Features from streams: one definition, computed by Spark, served fresh."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    >>> main(["--version"])
+    headrace 0.1.0.dev0
+    0
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    try:
+        code = cli.main(given, prog_name="headrace", standalone_mode=False)
+    except HeadraceError as error:
+        return fail(error, as_json=as_json)
+    except click.ClickException as error:
+        return fail(_usage(error), as_json=as_json)
+    except (KeyboardInterrupt, click.Abort):
+        talk("Interrupted.")
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("HEADRACE_DEBUG") == "1":
+            raise
+        return _defect(error)
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: click.ClickException) -> UsageError:
+    """A complaint of click's in Headrace's own form."""
+    message = error.format_message().strip()
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "headrace"
+    sentence = message if message.endswith((".", "?")) else f"{message}."
+    return UsageError("bad-usage", sentence, hint=f"See `{path} --help`.")
+
+
+def _defect(error: Exception) -> int:
+    talk(f"error: Headrace failed unexpectedly: {type(error).__name__}: {shown(str(error), 200)}")
+    talk("hint: This is a defect in Headrace. Set HEADRACE_DEBUG=1 to see the traceback, and report it.")
+    return DEFECT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The voice of the command line: `data` goes to stdout, `talk` to stderr, and nothing else writes.
+
+Colour is decoration only: the words carry the meaning, NO_COLOR is honoured, and a pipe gets plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+import click
+
+from headrace.errors import HeadraceError
+
+
+def data(text: str) -> None:
+    """Write what was asked for to stdout."""
+    click.echo(text, color=_coloured(sys.stdout))
+
+
+def data_json(value: Any) -> None:
+    """Write what was asked for to stdout as one JSON object."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def talk(text: str) -> None:
+    """Say something to the person at the keyboard, on stderr."""
+    click.echo(text, err=True, color=_coloured(sys.stderr))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write rows in columns to stdout. Nothing is cut off when the output is not a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(*header, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for row in rows:
+        # As Text, so that a "[1h]" in a description is not taken for markup.
+        made.add_row(*(Text(cell, overflow="fold") for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else 1_000, highlight=False)
+    with console.capture() as captured:
+        console.print(made)
+    data("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def fail(error: HeadraceError, *, as_json: bool) -> int:
+    """Say what went wrong on stderr, as text or as one JSON object, and return the exit code."""
+    if as_json:
+        talk(json.dumps({"error": error.as_json()}, ensure_ascii=False))
+        return error.exit_code
+    talk(f"{click.style('error:', fg='red', bold=True)} {error.message}")
+    for name in ("where", "got", "code"):
+        text = getattr(error, name)
+        if text:
+            talk(f"  {name}: {text}")
+    if error.hint:
+        talk(f"{click.style('hint:', fg='cyan', bold=True)} {error.hint}")
+    return error.exit_code
+
+
+def _coloured(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR")

@@ -1,0 +1,229 @@
+"""The settings of a project: headrace.toml, its `[env.NAME]` overlays and HEADRACE_* variables, in that order.
+
+What settings there are is in `settings`. A `Config` is what came out, with the origin of every value; `Names` is the
+one place that puts the prefix before a topic, group, key or path.
+This module reads settings. What features.py defines is `project`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from headrace.clock import duration
+from headrace.errors import ConfigError, DefinitionError, ProjectError, did_you_mean, shown
+from headrace.settings import OTHER_VARIABLES, SETTINGS, VARIABLE, Setting
+
+FILE = "headrace.toml"
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one project in one environment.
+
+    `origin` says where each came from: the file, an overlay in it, a variable, or the default.
+
+    >>> config = parse('prefix = "eu"\\n[project]\\nname = "shop"', Path("shop"), {})
+    >>> config.name, config.mode, config.origin["prefix"]
+    ('shop', 'micro-batch', 'headrace.toml')
+    """
+
+    root: Path
+    env: str | None
+    name: str
+    features: Path
+    data: Path
+    prefix: str
+    load_timeout: int
+    mode: str
+    compatibility: str
+    origin: Mapping[str, str]
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] | None = None, *, env: str | None = None) -> Config:
+    """Find headrace.toml at `path` or in the nearest folder above it, and read it.
+
+    Parameters
+    ----------
+    path
+        A folder, or the file itself; the current folder when left out.
+    environ
+        Variables to take HEADRACE_* from; the process's own when left out.
+    env
+        The environment to use; otherwise HEADRACE_ENV says.
+    """
+    file = find(Path.cwd() if path is None else path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("bad-setting", f"{FILE} cannot be read.", got=shown(str(error)), where=str(file)) from error
+    return parse(text, file.parent, os.environ if environ is None else environ, env=env)
+
+
+def find(start: Path) -> Path:
+    """The headrace.toml that governs `start`: there, or in the nearest folder above."""
+    start = start.resolve()
+    if start.is_file():
+        return start
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder / FILE
+    hint = "Go to your project's folder, or make one with `headrace init NAME`."
+    raise ProjectError("no-project", f"There is no {FILE} here or in a folder above.", got=str(start), hint=hint)
+
+
+def parse(text: str, root: Path, environ: Mapping[str, str], *, env: str | None = None) -> Config:
+    """Read the text of a headrace.toml together with the variables over it."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError("bad-setting", f"{FILE} is not TOML.", got=str(error), where=FILE) from error
+    overlays = table.pop("env", {})
+    if not isinstance(overlays, dict) or not all(isinstance(overlay, dict) for overlay in overlays.values()):
+        hint = "Write one table for each environment, as in [env.staging]."
+        raise ConfigError("bad-setting", "`env` is not a table of tables.", got=shown(overlays), hint=hint, where=FILE)
+    # Every overlay is read, chosen or not: a mistake in production's is better found on a laptop.
+    read = {name: dict(_flat(overlay, f"{FILE} [env.{name}]")) for name, overlay in overlays.items()}
+    chosen = env or environ.get("HEADRACE_ENV") or None
+    if chosen is not None and chosen not in read:
+        hint = did_you_mean(chosen, read) or f"{FILE} has no [env.NAME] table."
+        where = "HEADRACE_ENV" if env is None else None
+        message = f"{FILE} has no environment of that name."
+        raise ConfigError("unknown-environment", message, got=shown(chosen), hint=hint, where=where)
+    layers = dict(_flat(table, FILE)) | read.get(chosen or "", {}) | dict(_variables(environ))
+    return _config(layers, root, chosen)
+
+
+def _flat(table: Mapping[str, Any], where: str, section: str = "") -> Iterator[tuple[str, tuple[Any, str]]]:
+    """The settings of one TOML table as (dotted name, (value, origin)); unknown ones are refused."""
+    for key, value in table.items():
+        name = f"{section}.{key}" if section else key
+        if name in SETTINGS:
+            yield name, (_checked(SETTINGS[name], value, where), where)
+        elif not section and any(setting.section == key for setting in SETTINGS.values()):
+            if not isinstance(value, dict):
+                hint = f"Write it as a table: [{key}]."
+                raise ConfigError("bad-setting", f"{key!r} is not a table.", got=shown(value), hint=hint, where=where)
+            yield from _flat(value, where, key)
+        else:
+            raise _unknown(name, where)
+
+
+def _unknown(name: str, where: str) -> ConfigError:
+    last = name.rpartition(".")[2]
+    belongs = [setting for setting in SETTINGS.values() if setting.name.rpartition(".")[2] == last]
+    hint = did_you_mean(name, SETTINGS)
+    if belongs:
+        section = belongs[0].section
+        hint = f"It belongs in [{section}]." if section else "It belongs above the first [table]."
+    message = "There is no setting of that name."
+    return ConfigError("unknown-setting", message, got=shown(name), hint=hint, where=where)
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, tuple[Any, str]]]:
+    known = {setting.variable: setting for setting in SETTINGS.values()}
+    for variable in sorted(environ):
+        if not variable.startswith(VARIABLE) or variable in OTHER_VARIABLES:
+            continue
+        if variable not in known:
+            hint = did_you_mean(variable, [*known, *OTHER_VARIABLES])
+            message = "There is no setting behind an environment variable."
+            raise ConfigError("unknown-setting", message, got=shown(variable), hint=hint, where="the environment")
+        setting = known[variable]
+        yield setting.name, (_checked(setting, environ[variable], variable), variable)
+
+
+def _checked(setting: Setting, value: Any, where: str) -> Any:
+    """The value as `Config` holds it, or an error that says what it takes."""
+    message = f"{setting.name!r} takes {setting.takes}."
+    if not isinstance(value, str):
+        hint = "Write text in quotes."
+        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+    if setting.choices and value not in setting.choices:
+        raise ConfigError(
+            "bad-setting", message, got=shown(value), hint=did_you_mean(value, setting.choices), where=where
+        )
+    if setting.pattern is not None and not re.fullmatch(setting.pattern, value):
+        hint = "Use lower-case letters, digits, '_' and '-', at most 63, starting with a letter."
+        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+    if setting.takes == "a path" and (not value.strip() or "\0" in value):
+        hint = f"Leave it out for {setting.default!r}."
+        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+    if setting.takes != "a duration":
+        return value
+    try:
+        return duration(value, setting.name)
+    except DefinitionError as error:
+        raise ConfigError("bad-setting", message, got=shown(value), hint=error.hint, where=where) from None
+
+
+def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) -> Config:
+    given = dict(layers)
+    for setting in SETTINGS.values():
+        if setting.name not in given and setting.default is not None:
+            given[setting.name] = (_checked(setting, setting.default, DEFAULT), DEFAULT)
+    if "project.name" not in given:
+        hint = f'Add [project] and name = "..." to {FILE}.'
+        raise ConfigError("bad-setting", "The project has no name.", hint=hint, where=FILE)
+    value = {name: given[name][0] for name in SETTINGS}
+    return Config(
+        root=root,
+        env=env,
+        name=value["project.name"],
+        features=root / value["features"],
+        data=root / value["data"],
+        prefix=value["prefix"],
+        load_timeout=value["load_timeout"],
+        mode=value["pipeline.mode"],
+        compatibility=value["schema.compatibility"],
+        origin=MappingProxyType({name: given[name][1] for name in SETTINGS}),
+    )
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names outside the process, each with the prefix in front.
+
+    Topics may be shared by projects, so they carry the prefix alone; groups and keys belong to one project and carry
+    its name too.
+
+    >>> names = Names(prefix="eu", project="shop", data=Path("data"))
+    >>> names.topic("payments"), names.group("pipeline"), names.key("cards", "42"), names.path("lake").as_posix()
+    ('eu.payments', 'eu.shop.pipeline', 'eu:shop:cards:42', 'data/eu/lake')
+    """
+
+    prefix: str
+    project: str
+    data: Path
+
+    def topic(self, name: str) -> str:
+        """The topic of a stream or a changelog."""
+        return f"{self.prefix}.{name}" if self.prefix else name
+
+    def group(self, name: str) -> str:
+        """The group a reader commits its offsets under."""
+        return self.topic(f"{self.project}.{name}")
+
+    def key(self, *parts: str) -> str:
+        """A key in a shared store."""
+        return ":".join(part for part in (self.prefix, self.project, *parts) if part)
+
+    def path(self, *parts: str) -> Path:
+        """A path under the data folder."""
+        return self.data.joinpath(self.prefix, *parts)
+
+
+def names(config: Config) -> Names:
+    """The names a configuration gives.
+
+    >>> names(parse('[project]\\nname = "shop"', Path("shop"), {})).topic("payments")
+    'payments'
+    """
+    return Names(config.prefix, config.name, config.data)

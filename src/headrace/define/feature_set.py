@@ -1,0 +1,118 @@
+"""A feature set: what a model, a training set or one read call names, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.on_demand import OnDemand
+from headrace.define.view import Selection, View
+from headrace.errors import DefinitionError, shown, user_location
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Features of several views and on-demand functions. Made by `hr.feature_set`."""
+
+    name: str
+    members: tuple[View | Selection | OnDemand, ...]
+    owner: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    location: str | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the values, in order."""
+        return tuple(name for member in self.members for name in _names(member))
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view that must be read, those behind on-demand features included."""
+        found: dict[str, View] = {}
+        for member in self.members:
+            for view in _views(member):
+                found.setdefault(view.name, view)
+        return tuple(found.values())
+
+    @property
+    def on_demands(self) -> tuple[OnDemand, ...]:
+        """Every on-demand feature that must be computed, each after the ones it needs."""
+        found: dict[str, OnDemand] = {}
+        for member in self.members:
+            if isinstance(member, OnDemand):
+                for needed in _chain(member):
+                    found.setdefault(needed.name, needed)
+        return tuple(found.values())
+
+
+def feature_set(
+    name: str,
+    members: Sequence[View | Selection | OnDemand],
+    *,
+    owner: str | None = None,
+    description: str | None = None,
+    tags: Sequence[str] = (),
+) -> FeatureSet:
+    """Name a list of features.
+
+    Parameters
+    ----------
+    name
+        What models and training sets call it.
+    members
+        Views, parts of views (`view.only("a", "b")`) and on-demand features.
+    owner, description, tags
+        For people who search.
+
+    Examples
+    --------
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
+    >>> hr.feature_set("habits", [users]).columns
+    ('clicks_1h',)
+    """
+    name_of(name, "a feature set")
+    if not isinstance(members, list | tuple) or not members:
+        hint = "As in hr.feature_set('fraud', [card_activity, amount_vs_median])."
+        raise DefinitionError("bad-argument", "A feature set takes a list of members.", got=shown(members), hint=hint)
+    for member in members:
+        if not isinstance(member, View | Selection | OnDemand):
+            message = f"Feature set {name!r} has a member that is neither a view nor an on-demand feature."
+            raise DefinitionError("bad-argument", message, got=shown(member))
+    made = FeatureSet(
+        name,
+        tuple(members),
+        text_of(owner, "An owner"),
+        text_of(description, "A description"),
+        texts_of(tags, "Tags"),
+        user_location(),
+    )
+    doubled = {column for column in made.columns if made.columns.count(column) > 1}
+    if doubled:
+        hint = "Choose with view.only(...), or rename one of them."
+        message = f"Feature set {name!r} has one name twice."
+        raise DefinitionError("duplicate-name", message, got=shown(sorted(doubled)), hint=hint)
+    return made
+
+
+def _names(member: Any) -> tuple[str, ...]:
+    if isinstance(member, View):
+        return tuple(feature.name for feature in member.features)
+    return member.names if isinstance(member, Selection) else (member.name,)
+
+
+def _views(member: Any) -> tuple[View, ...]:
+    if isinstance(member, View):
+        return (member,)
+    return (member.view,) if isinstance(member, Selection) else member.views
+
+
+def _chain(member: OnDemand) -> Iterator[OnDemand]:
+    for source in member.sources:
+        if isinstance(source, OnDemand):
+            yield from _chain(source)
+    yield member

@@ -1,0 +1,150 @@
+"""On-demand features: pure Python over request values, stored features and the time t.
+
+The same function runs when a request is served, when a training set is made and when a score is audited.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.view import View
+from headrace.errors import DataError, DefinitionError, did_you_mean, shown, user_location
+from headrace.schema.types import Schema, Struct, schema_of
+
+TIME = "t"
+
+
+@dataclass(frozen=True)
+class OnDemand:
+    """A function of request values, features and t. Made by `@hr.on_demand`; calling it calls the function."""
+
+    name: str
+    function: Callable[..., Any] = field(repr=False)
+    sources: tuple[View | OnDemand, ...]
+    request: Schema
+    parameters: tuple[str, ...]
+    owner: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    location: str | None = field(default=None, compare=False, repr=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view whose features the function needs, directly or through another on-demand feature."""
+        found: dict[str, View] = {}
+        for source in self.sources:
+            for view in (source,) if isinstance(source, View) else source.views:
+                found.setdefault(view.name, view)
+        return tuple(found.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the function's text, so that a changed function is a changed feature."""
+        try:
+            text = inspect.getsource(self.function)
+        except (OSError, TypeError):
+            text = self.function.__code__.co_code.hex() + repr(self.function.__code__.co_consts)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def value(self, request: Mapping[str, Any], values: Mapping[str, Any], t: int) -> Any:
+        """The feature's value; `values` holds stored and earlier on-demand features by name."""
+        given = {**values, **self._request(request), TIME: t}
+        return self.function(**{name: given[name] for name in self.parameters})
+
+    def _request(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        missing = [f.name for f in self.request if f.name not in request and not f.optional]
+        if missing:
+            hint = f"Send {', '.join(map(repr, missing))} with the request."
+            message = f"On-demand feature {self.name!r} needs request values that were not sent."
+            raise DataError("bad-request", message, got=shown(sorted(request)), hint=hint)
+        return {f.name: request.get(f.name) for f in self.request}
+
+
+def on_demand(
+    *sources: View | OnDemand,
+    request: Mapping[str, Any] | None = None,
+    owner: str | None = None,
+    description: str | None = None,
+    tags: tuple[str, ...] | list[str] = (),
+) -> Callable[[Callable[..., Any]], OnDemand]:
+    """Make a feature of a pure function.
+
+    Parameters
+    ----------
+    sources
+        Views, or other on-demand features, whose values the function takes by name.
+    request
+        Names to types of what the caller sends.
+    owner, description, tags
+        For people who search; the docstring is the description by default.
+
+    Examples
+    --------
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
+    >>> @hr.on_demand(users, request={"limit": int})
+    ... def over_limit(clicks_1h, limit):
+    ...     return clicks_1h > limit
+    >>> over_limit.value({"limit": 3}, {"clicks_1h": 5}, t=0)
+    True
+    """
+    place = user_location()
+    for source in sources:
+        if not isinstance(source, View | OnDemand):
+            hint = "As in @hr.on_demand(card_activity, request={...})."
+            message = "@hr.on_demand takes views and on-demand features."
+            raise DefinitionError("bad-argument", message, got=shown(source), hint=hint)
+
+    def wrap(function: Callable[..., Any]) -> OnDemand:
+        if not inspect.isfunction(function) or function.__name__ == "<lambda>" or _suspends(function):
+            hint = "Decorate a plain `def` function."
+            raise DefinitionError("bad-argument", "An on-demand feature is a function.", got=shown(function), hint=hint)
+        made = OnDemand(
+            name=name_of(function.__name__, "an on-demand feature"),
+            function=function,
+            sources=sources,
+            request=Struct(()) if not request else schema_of(request, "a request"),
+            parameters=tuple(inspect.signature(function).parameters),
+            owner=text_of(owner, "An owner"),
+            description=text_of(description, "A description") or inspect.getdoc(function),
+            tags=texts_of(tags, "Tags"),
+            location=place,
+        )
+        _refuse_unknown_parameters(made)
+        return made
+
+    return wrap
+
+
+def _suspends(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
+
+
+def _refuse_unknown_parameters(made: OnDemand) -> None:
+    known = [f.name for f in made.request] + [TIME]
+    for source in made.sources:
+        known += [f.name for f in source.features] if isinstance(source, View) else [source.name]
+    doubled = {name for name in known if known.count(name) > 1}
+    for name, parameter in inspect.signature(made.function).parameters.items():
+        place = f"function {made.name!r}"
+        if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            message = "An on-demand function takes plain named arguments."
+            raise DefinitionError("not-pure", message, got=str(parameter), where=made.location).inside(place)
+        if name in doubled:
+            message = "An argument could mean two things."
+            hint = "Rename the request value or the feature."
+            error = DefinitionError("duplicate-name", message, got=shown(name), hint=hint, where=made.location)
+            raise error.inside(place)
+        if name not in known:
+            message = "An argument is neither a request value, a feature nor t."
+            hint = did_you_mean(name, known)
+            raise DefinitionError("not-pure", message, got=shown(name), hint=hint, where=made.location).inside(place)

@@ -1,0 +1,44 @@
+"""Which stage runs in which mode, and why not where it does not.
+
+The table is what `headrace plan` prints and what the planner obeys. The real-time column rests on what was tried on
+Spark 4.3 (see ARCHITECTURE.md); what was not tried there counts as "no" until it has been.
+"""
+
+from __future__ import annotations
+
+MODES = ("batch", "micro-batch", "real-time")
+
+STAGES: dict[str, dict[str, str | None]] = {
+    "admit": {"batch": None, "micro-batch": None, "real-time": None},
+    "deduplicate": {"batch": None, "micro-batch": None, "real-time": None},
+    "tiles": {"batch": None, "micro-batch": None, "real-time": None},
+    "late lane": {
+        "batch": None,
+        "micro-batch": "late events are folded from the lake, by a batch job beside the stream",
+        "real-time": "late events are folded from the lake, by a batch job beside the stream",
+    },
+    "backfill": {
+        "batch": None,
+        "micro-batch": "tiles before the hand-over are written once, by a batch job",
+        "real-time": "tiles before the hand-over are written once, by a batch job",
+    },
+}
+"""stage -> mode -> None where it runs, else the reason why it does not."""
+
+UNTRIED_IN_REAL_TIME = frozenset({"frequent", "latest_n"})
+"""Monoids whose Spark aggregate has not been tried in real-time mode."""
+
+
+def reason_against(stage: str, mode: str, monoids: frozenset[str] = frozenset()) -> str | None:
+    """Why a stage with these monoids does not run in a mode; None when it does.
+
+    >>> reason_against("tiles", "real-time", frozenset({"count"})) is None
+    True
+    >>> reason_against("tiles", "real-time", frozenset({"frequent"}))
+    'not tried in real-time mode: frequent'
+    """
+    reason = STAGES[stage][mode]
+    untried = monoids & UNTRIED_IN_REAL_TIME
+    if reason is None and stage == "tiles" and mode == "real-time" and untried:
+        return f"not tried in real-time mode: {', '.join(sorted(untried))}"
+    return reason

@@ -1,0 +1,196 @@
+"""A plan is data: what runs, over which tiles, giving which features. `explain` and `run` are two readers of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from headrace.aggregate import Monoid
+from headrace.clock import show_duration
+from headrace.define.feature_set import FeatureSet
+from headrace.define.on_demand import OnDemand
+from headrace.define.stream import Stream
+from headrace.define.view import Feature, Term, View
+from headrace.errors import ProjectError, did_you_mean, shown
+from headrace.expression import Expression
+from headrace.plan.fingerprint import fingerprint
+
+LANES = ("on_time", "late")
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The one long-lived stage of a stream that gives every record its verdict."""
+
+    stream: Stream
+
+    @property
+    def id(self) -> str:
+        """The stage's stable name."""
+        return f"{self.stream.name}.admit"
+
+    @property
+    def deduplication_horizon(self) -> int:
+        """How long an event's identity is remembered while it can still come twice in time."""
+        return self.stream.allowed_lateness + self.stream.max_clock_skew
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """All that decides a verdict."""
+        stream = self.stream
+        return {
+            "stream": stream.name,
+            "schema": stream.schema.form,
+            "event_time": stream.event_time,
+            "event_id": stream.event_id,
+            "arrival": str(stream.arrival),
+            "allowed_lateness": stream.allowed_lateness,
+            "max_clock_skew": stream.max_clock_skew,
+            "late": stream.late,
+            "checks": {name: check.text for name, check in stream.checks},
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all that decides a verdict."""
+        return fingerprint(self.form)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """One partial column of a tile: a monoid and what it eats."""
+
+    monoid: Monoid
+    value: Expression
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """The column as JSON."""
+        return {"monoid": self.monoid.form, "value": self.value.text}
+
+    @cached_property
+    def name(self) -> str:
+        """A column name that depends on nothing but what the column holds."""
+        return f"{self.monoid.kind}_{fingerprint(self.form)[:8]}"
+
+
+@dataclass(frozen=True)
+class TileSet:
+    """Everything Spark keeps for one stream and one key: one row per (key, tile, lane)."""
+
+    stream: Stream
+    key: tuple[tuple[str, Expression], ...]
+    where: Expression | None
+    grain: int
+    partials: tuple[Partial, ...]
+    retention: int | None
+    mode: str
+    mode_reason: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The stage's stable name."""
+        return f"{self.stream.name}.by_{'_and_'.join(name for name, _ in self.key) or 'all'}"
+
+    @property
+    def state_retention(self) -> int:
+        """How long Spark keeps a tile after its start: until no on-time event can reach it."""
+        return self.grain + self.stream.allowed_lateness + self.stream.max_clock_skew
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """All that decides what a tile holds. The mode is not part of it: every mode computes the same."""
+        return {
+            "admission": Admission(self.stream).fingerprint,
+            "key": {name: column.text for name, column in self.key},
+            "where": None if self.where is None else self.where.text,
+            "grain": self.grain,
+            "partials": [partial.form for partial in self.partials],
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all that decides what a tile holds."""
+        return fingerprint(self.form)
+
+
+@dataclass(frozen=True)
+class PlannedTerm:
+    """Where a term's value comes from: its columns, and the column that tells its sessions."""
+
+    term: Term
+    columns: tuple[Partial, ...]
+    span: Partial
+
+
+@dataclass(frozen=True)
+class PlannedFeature:
+    """A feature and the tiles it is merged from."""
+
+    view: View
+    feature: Feature
+    tile_set: TileSet
+    terms: tuple[PlannedTerm, ...]
+
+    @property
+    def id(self) -> str:
+        """The feature's full name."""
+        return f"{self.view.name}.{self.feature.name}"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all that decides the feature's value."""
+        parts = [
+            {
+                "aggregate": planned.term.aggregate.form,
+                "window": planned.term.window.form,
+                "columns": [column.name for column in planned.columns],
+                "span": planned.span.name,
+            }
+            for planned in self.terms
+        ]
+        return fingerprint({"admission": Admission(self.tile_set.stream).fingerprint, "terms": parts})
+
+    @property
+    def error(self) -> str:
+        """The declared error of the value."""
+        errors = {planned.term.aggregate.error for planned in self.terms} - {None}
+        return ", ".join(sorted(filter(None, errors))) or "exact"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a project runs."""
+
+    admissions: tuple[Admission, ...]
+    tile_sets: tuple[TileSet, ...]
+    features: tuple[PlannedFeature, ...]
+    on_demands: tuple[OnDemand, ...]
+    feature_sets: tuple[FeatureSet, ...]
+    mode: str
+
+    def view(self, name: str) -> tuple[PlannedFeature, ...]:
+        """The planned features of one view."""
+        found = tuple(feature for feature in self.features if feature.view.name == name)
+        if found:
+            return found
+        hint = did_you_mean(name, {feature.view.name for feature in self.features})
+        raise ProjectError("not-found", "There is no such view.", got=shown(name), hint=hint)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of everything that decides a value."""
+        return fingerprint(
+            {
+                "tiles": sorted(tiles.fingerprint for tiles in self.tile_sets),
+                "features": {feature.id: feature.fingerprint for feature in self.features},
+                "on_demand": {made.name: made.fingerprint for made in self.on_demands},
+                "sets": {chosen.name: chosen.columns for chosen in self.feature_sets},
+            }
+        )
+
+
+def shown_retention(retention: int | None) -> str:
+    """A retention as people read it."""
+    return "for ever" if retention is None else show_duration(retention)

@@ -1,0 +1,178 @@
+"""A project: headrace.toml and features.py, loaded and planned.
+
+Loading runs the user's Python. It may raise, print or hang; each of these ends in an error that says where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from headrace.clock import SECOND, show_duration
+from headrace.config import Config
+from headrace.config import load as load_config
+from headrace.define.feature_set import FeatureSet
+from headrace.define.on_demand import OnDemand
+from headrace.define.stream import Stream
+from headrace.define.view import View
+from headrace.errors import HeadraceError, ProjectError, did_you_mean, relative, shown
+from headrace.plan.build import Definitions, build, gather
+from headrace.plan.model import Plan
+
+MODULE = "headrace_features"
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project's files say."""
+
+    config: Config
+    definitions: Definitions
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Every stream, by order of definition."""
+        return self.definitions.streams
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view, by order of definition."""
+        return self.definitions.views
+
+    @property
+    def on_demands(self) -> tuple[OnDemand, ...]:
+        """Every on-demand feature, by order of definition."""
+        return self.definitions.on_demands
+
+    @property
+    def feature_sets(self) -> tuple[FeatureSet, ...]:
+        """Every feature set, by order of definition."""
+        return self.definitions.feature_sets
+
+    @cached_property
+    def _plan(self) -> Plan:
+        every = (*self.streams, *self.views, *self.on_demands, *self.feature_sets)
+        return build(every, self.config.mode)
+
+    def plan(self) -> Plan:
+        """The plan for the configured mode."""
+        return self._plan
+
+    def find(self, name: str) -> Stream | View | OnDemand | FeatureSet:
+        """A definition by name; a feature by its view's name is found with `view.feature`."""
+        every: dict[str, Any] = {}
+        for thing in (*self.streams, *self.on_demands, *self.feature_sets, *self.views):
+            every[thing.name] = thing
+        if name in every:
+            found: Stream | View | OnDemand | FeatureSet = every[name]
+            return found
+        raise ProjectError("not-found", "Nothing has that name.", got=shown(name), hint=did_you_mean(name, every))
+
+
+def load(path: Path | None = None, env: str | None = None) -> Project:
+    """Load the project at or above a folder.
+
+    Parameters
+    ----------
+    path
+        Where to look for headrace.toml, then in the folders above; the current folder by default.
+    env
+        The environment whose overlay applies.
+    """
+    config = load_config(path, env=env)
+    module = _execute(config.features, config.load_timeout)
+    made = [value for name, value in vars(module).items() if not name.startswith("_")]
+    definitions = gather(value for value in made if isinstance(value, Stream | View | OnDemand | FeatureSet))
+    if not definitions.views:
+        hint = "Define one with hr.view(...) and bind it to a module-level name."
+        place = relative(str(config.features))
+        raise ProjectError("no-definitions", "The features file defines no view.", where=place, hint=hint)
+    return Project(config, definitions)
+
+
+def _execute(file: Path, limit: int) -> ModuleType:
+    """Run the features file as a fresh module, silenced and timed."""
+    place = relative(str(file))
+    try:
+        code = compile(file.read_text("utf-8"), str(file), "exec")
+    except OSError as cause:
+        hint = 'Create it, or name another in headrace.toml: features = "...".'
+        raise ProjectError("broken-features", "The features file cannot be read.", where=place, hint=hint) from cause
+    except (SyntaxError, ValueError) as cause:
+        line = getattr(cause, "lineno", None)
+        message = f"The features file is not valid Python: {getattr(cause, 'msg', cause)}."
+        raise ProjectError("broken-features", message, where=f"{place}:{line}" if line else place) from None
+    module = ModuleType(MODULE)
+    module.__file__ = str(file)
+    sys.modules[MODULE] = module
+    printed = io.StringIO()
+    with _importable(file.parent), contextlib.redirect_stdout(printed), _deadline(limit, place):
+        _run_code(code, module, file)
+    if printed.getvalue():
+        hint = "Remove the print: commands that load this file have data on stdout."
+        message = "The features file printed while it was loaded."
+        raise ProjectError("noisy-features", message, where=place, got=shown(printed.getvalue()), hint=hint)
+    return module
+
+
+def _run_code(code: Any, module: ModuleType, file: Path) -> None:
+    try:
+        exec(code, module.__dict__)
+    except (HeadraceError, _TooSlowError):
+        raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as cause:
+        lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == str(file)]
+        where = f"{relative(str(file))}:{lines[-1]}" if lines else relative(str(file))
+        message = "The features file raised while it was loaded."
+        got = shown(f"{type(cause).__name__}: {cause}", 200)
+        raise ProjectError("broken-features", message, where=where, got=got) from cause
+
+
+class _TooSlowError(Exception):
+    """Raised inside the user's code when its time is over."""
+
+
+@contextlib.contextmanager
+def _deadline(limit: int, place: str) -> Iterator[None]:
+    """Stop the user's code when its time is over. Only the main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(_signal: int, frame: FrameType | None) -> None:
+        line = frame.f_lineno if frame else "?"
+        raise _TooSlowError(f"{place}:{line}")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, limit / SECOND)
+    try:
+        yield
+    except _TooSlowError:
+        hint = "Definitions only declare: move loading and computing elsewhere, or raise `load_timeout`."
+        message = f"The features file took longer than {show_duration(limit)} to load."
+        raise ProjectError("slow-features", message, where=place, hint=hint) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let the features file import its neighbours, as a script would."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))

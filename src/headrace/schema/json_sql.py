@@ -1,0 +1,255 @@
+"""The one meaning of a JSON record as native Spark SQL text, for queries where no Python may run.
+
+It is text only: `run.decode` applies it to a DataFrame, `schema.json` says the same in Python, and a differential test
+holds the two together. The text comes in stages, lists of (column, expression) to be added one list after the other, so
+that a record is parsed once however many fields it has.
+
+Three things make `try_parse_json` strict. It stops after the first value, so the record is parsed as the first element
+of `[record,"end"]`: whatever follows the value inside the record would come before that end, and the end is a text that
+the record cannot contain, nor spell with escapes. A string is told from everything else by a cast to BINARY, which only
+strings survive; other scalars by `schema_of_variant`, which is asked only when a cast to DOUBLE shows that the value is
+no container, since its cost on containers can be quadratic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headrace.schema import json_rules as rules
+from headrace.schema.types import Boolean, Decimal, Float, Integer, List, String, Struct, Timestamp, Type
+
+END = "~end~"
+_LARGEST_FLOAT = "1.7976931348623157E308D"
+
+
+@dataclass(frozen=True)
+class JsonSql:
+    """Spark SQL that reads one BINARY column of JSON.
+
+    Parameters
+    ----------
+    stages
+        Columns to add, stage after stage; a stage uses only columns of earlier ones. All their names start with `~`,
+        which no field's name can.
+    malformed
+        A boolean expression, never null.
+    invalid
+        A string expression: the reason, or null. Null also when malformed.
+    columns
+        For each field of the schema its name and typed expression; null when the record has a fault.
+    """
+
+    stages: tuple[tuple[tuple[str, str], ...], ...]
+    malformed: str
+    invalid: str
+    columns: tuple[tuple[str, str], ...]
+
+    @property
+    def scratch(self) -> tuple[str, ...]:
+        """The names of all columns that the stages add."""
+        return tuple(name for stage in self.stages for name, _ in stage)
+
+
+def json_sql(schema: Struct, value: str = "value") -> JsonSql:
+    """The Spark SQL that reads records of this schema from the BINARY column `value`.
+
+    Examples
+    --------
+    >>> from headrace.schema.types import schema_of
+    >>> sql = json_sql(schema_of({"card": str, "amount": float | None}))
+    >>> [name for name, _ in sql.columns]
+    ['card', 'amount']
+    >>> sql.malformed
+    'NOT `~sound`'
+    """
+    stages = _Stages()
+    text = stages.add("text", 0, _text(_quoted(value)))
+    spelled = f"contains({text}, '{END}') OR contains({text}, r'\\')"
+    end = stages.add("end", 1, f"CASE WHEN {spelled} THEN repeat('x', length({text})) ELSE '{END}' END")
+    parsed = f"""try_parse_json(concat('[', {text}, ',"', {end}, '"]'))"""
+    both = stages.add("json", 2, f"CASE WHEN {_has_long_number(text)} THEN NULL ELSE {parsed} END")
+    sound = stages.add("sound", 3, f"coalesce({_get(both, 'binary', '$[1]')} = CAST({end} AS BINARY), false)")
+    root = stages.add("root", 4, f"CASE WHEN {sound} THEN {_get(both, _variants(schema), '$[0]')} END")
+    parts = [stages.part(f.type, f"{root}.{_quoted(f.name)}", f.name, f.optional, 5) for f in schema]
+    not_object, within = _literal(rules.NOT_AN_OBJECT), _first(part.reason for part in parts)
+    reason = f"CASE WHEN NOT {sound} THEN NULL WHEN {root} IS NULL THEN {not_object} ELSE {within} END"
+    invalid = stages.add("invalid", len(stages.columns), reason)
+    fine = f"{sound} AND {invalid} IS NULL"
+    columns = tuple((f.name, f"CASE WHEN {fine} THEN {part.value} END") for f, part in zip(schema, parts, strict=True))
+    return JsonSql(tuple(map(tuple, stages.columns)), f"NOT {sound}", invalid, columns)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one value became: an expression of the typed value, and one of the reason against it."""
+
+    value: str
+    reason: str
+
+
+class _Stages:
+    """Columns in the making."""
+
+    def __init__(self) -> None:
+        self.columns: list[list[tuple[str, str]]] = []
+        self.count = 0
+
+    def add(self, name: str, stage: int, sql: str) -> str:
+        """Add a column to a stage and say how to refer to it."""
+        while len(self.columns) <= stage:
+            self.columns.append([])
+        self.columns[stage].append((f"~{name}", sql))
+        return _quoted(f"~{name}")
+
+    def new(self, stage: int, sql: str) -> str:
+        self.count += 1
+        return self.add(str(self.count), stage, sql)
+
+    def part(self, kind: Type, source: str, path: str, optional: bool, stage: int) -> _Part:
+        """Read the variant `source`, adding columns from `stage` on."""
+        match kind:
+            case Struct(fields):
+                inner = self.new(stage, _get(source, _variants(kind)))
+                parts = [
+                    self.part(f.type, f"{inner}.{_quoted(f.name)}", f"{path}.{f.name}", f.optional, stage + 1)
+                    for f in fields
+                ]
+                return _struct_part(kind, source, inner, path, optional, parts)
+            case List(element):
+                elements = self.new(stage, _get(source, "array<variant>"))
+                outcome = _outcome(element, "__e", f"{path}[]", kind.optional, 1)
+                read = self.new(stage + 1, f"transform({elements}, __e -> {outcome})")
+                return _list_part(kind, source, read, path, optional)
+        typed = self.new(stage, _scalar(kind, source))
+        return _Part(typed, _reason(kind, source, typed, path, optional))
+
+
+def _struct_part(kind: Struct, source: str, inner: str, path: str, optional: bool, parts: list[_Part]) -> _Part:
+    values = ", ".join(f"{_literal(f.name)}, {part.value}" for f, part in zip(kind, parts, strict=True))
+    within = _first(part.reason for part in parts)
+    value = f"CASE WHEN {inner} IS NOT NULL THEN named_struct({values}) END"
+    return _Part(value, _reason(kind, source, inner, path, optional, within=within))
+
+
+def _list_part(kind: List, source: str, read: str, path: str, optional: bool) -> _Part:
+    value = f"transform({read}, __r -> __r.value)"
+    within = f"get(filter(transform({read}, __r -> __r.reason), __r -> __r IS NOT NULL), 0)"
+    return _Part(value, _reason(kind, source, read, path, optional, within=within))
+
+
+def _outcome(kind: Type, source: str, path: str, optional: bool, depth: int) -> str:
+    """The same as `_Stages.part` inside a lambda, where no column can be added: a struct of reason and value."""
+    name = f"__v{depth}"
+    match kind:
+        case Struct(fields):
+            each = [
+                _outcome(field.type, f"{name}.{_quoted(field.name)}", f"{path}.{field.name}", field.optional, depth + 2)
+                for field in fields
+            ]
+            whole = f"__w{depth}"
+            parts = [_Part(f"{whole}._{i}.value", f"{whole}._{i}.reason") for i in range(len(each))]
+            part = _struct_part(kind, source, name, path, optional, parts)
+            struct = ", ".join(f"'_{i}', {sql}" for i, sql in enumerate(each))
+            inner = _let(whole, f"named_struct({struct})", _pair(part))
+            return _let(name, _get(source, _variants(kind)), inner)
+        case List(element):
+            each_sql = _outcome(element, f"__e{depth}", f"{path}[]", kind.optional, depth + 2)
+            read = f"transform({_get(source, 'array<variant>')}, __e{depth} -> {each_sql})"
+            return _let(name, read, _pair(_list_part(kind, source, name, path, optional)))
+    return _let(name, _scalar(kind, source), _pair(_Part(name, _reason(kind, source, name, path, optional))))
+
+
+def _first(reasons: Iterable[str]) -> str:
+    return f"coalesce({', '.join([*reasons, 'CAST(NULL AS STRING)'])})"
+
+
+def _pair(part: _Part) -> str:
+    return f"named_struct('reason', {part.reason}, 'value', {part.value})"
+
+
+def _let(name: str, sql: str, body: str) -> str:
+    return f"get(transform(array({sql}), {name} -> {body}), 0)"
+
+
+def _reason(kind: Type, source: str, typed: str, path: str, optional: bool, *, within: str = "NULL") -> str:
+    """Why the value is refused: asked only when reading gave null, or what is within has a reason of its own."""
+    absent = "NULL" if optional else _literal(rules.missing(path))
+    null = f"{source} IS NULL OR is_variant_null({source})"
+    refused = f"CASE WHEN {null} THEN {absent} ELSE {_literal(rules.wrong(path, kind))} END"
+    return f"CASE WHEN {typed} IS NULL THEN {refused} ELSE {within} END"
+
+
+def _scalar(kind: Type, source: str) -> str:
+    """The typed value of a variant, or null."""
+    text = f"CAST({_get(source, 'binary')} AS STRING)"
+    match kind:
+        case String():
+            return text
+        case Timestamp("rfc3339"):
+            moment = f"CASE WHEN {text} RLIKE {_whole(rules.RFC3339)} THEN try_cast({text} AS TIMESTAMP) END"
+            return _between(
+                moment, f"timestamp_micros({rules.EARLIEST}L)", f"timestamp_micros({rules.LATEST}L)", moment
+            )
+        case Timestamp(unit):
+            first, last = rules.bounds(unit)
+            whole = _scalar(Integer(), source)
+            moment = f"timestamp_micros({_get(source, 'bigint')} * {Timestamp.units[unit]}L)"
+            return _between(whole, f"{first}L", f"{last}L", moment)
+        case Integer():
+            return _when(source, "schema_of_variant({0}) = 'BIGINT'", _get(source, "bigint"))
+        case Boolean():
+            return _when(source, "schema_of_variant({0}) = 'BOOLEAN'", _get(source, "boolean"))
+        case Float():
+            double = _get(source, "double")
+            finite = f"CASE WHEN abs({double}) <= {_LARGEST_FLOAT} THEN {double} + 0.0D END"
+            return _when(source, "schema_of_variant({0}) NOT IN ('STRING', 'BOOLEAN')", finite)
+        case Decimal():
+            plain = _get(source, "string")
+            fits = f"CASE WHEN {plain} RLIKE {_whole(rules.decimal_pattern(kind))} THEN CAST({plain} AS {kind.ddl}) END"
+            return _when(source, "schema_of_variant({0}) NOT IN ('DOUBLE', 'BOOLEAN')", fits)
+    raise TypeError(kind)
+
+
+def _when(source: str, condition: str, then: str) -> str:
+    """`then` if the condition on a scalar holds; CASE keeps containers from the condition, AND would not promise it."""
+    return f"CASE WHEN {_get(source, 'double')} IS NULL THEN NULL WHEN {condition.format(source)} THEN {then} END"
+
+
+def _between(value: str, least: str, greatest: str, then: str) -> str:
+    """Not BETWEEN: Spark would compute the value in a projection of its own, and once more."""
+    return f"CASE WHEN {value} >= {least} AND {value} <= {greatest} THEN {then} END"
+
+
+def _text(value: str) -> str:
+    return (
+        f"CASE WHEN octet_length({value}) <= {rules.LARGEST_VALUE} THEN try_validate_utf8(CAST({value} AS STRING)) END"
+    )
+
+
+def _has_long_number(text: str) -> str:
+    """Whether a number outside all strings is too long; a run is tried at its start only, so the cost stays linear."""
+    long = f"r'(?<![-+.0-9eE])[-+.0-9eE]{{{rules.LONGEST_NUMBER + 1}}}'"
+    outside = f"""regexp_replace(replace(replace({text}, r'\\\\', ''), r'\\"', ''), '"[^"]*"', '""')"""
+    suspect = f"octet_length({text}) > {rules.LONGEST_NUMBER} AND {text} RLIKE {long}"
+    return f"CASE WHEN {suspect} THEN {outside} RLIKE {long} ELSE false END"
+
+
+def _get(source: str, kind: str, path: str = "$") -> str:
+    return f"try_variant_get({source}, '{path}', '{kind}')"
+
+
+def _variants(kind: Struct) -> str:
+    return f"struct<{', '.join(f'{_quoted(field.name)}: variant' for field in kind)}>"
+
+
+def _whole(pattern: str) -> str:
+    return rf"r'\A(?:{pattern})\z'"
+
+
+def _literal(text: str) -> str:
+    return f"'{text}'"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"

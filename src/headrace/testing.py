@@ -1,0 +1,208 @@
+"""Test your features in your own CI, with late, duplicate and poison records, in milliseconds and without a JVM.
+
+Everything here runs on the reference interpreter: what these tests say is what every engine mode computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from msgspec.structs import replace
+
+from headrace.clock import DAY, MINUTE, SECOND, duration, micros
+from headrace.define.feature_set import FeatureSet
+from headrace.define.on_demand import OnDemand
+from headrace.define.stream import Stream
+from headrace.define.view import View
+from headrace.errors import DataError, did_you_mean, shown
+from headrace.log.record import Record
+from headrace.plan.build import build
+from headrace.run.reference import Key, Mode, Outcome
+from headrace.run.verdict import VERDICTS, Judgement
+from headrace.schema.encode import encode
+
+__all__ = ["FakeClock", "Run", "duplicate", "future", "late", "poison", "record", "run"]
+
+
+class FakeClock:
+    """A clock that stands still until it is told to move.
+
+    >>> clock = FakeClock("2026-01-01T00:00:00Z")
+    >>> clock.advance("5m")
+    >>> clock.now()
+    1767225900000000
+    """
+
+    def __init__(self, start: Any = 0) -> None:
+        self._now = micros(start, "a clock's start")
+
+    def now(self) -> int:
+        """Microseconds since 1970 in UTC."""
+        return self._now
+
+    def advance(self, by: Any) -> None:
+        """Move on by a duration."""
+        self._now += duration(by, "a clock's step")
+
+
+def record(
+    stream: Stream,
+    *,
+    arrived_at: Any = None,
+    partition: int = 0,
+    headers: Mapping[str, bytes] | None = None,
+    **fields: Any,
+) -> Record:
+    """A record of a stream from its fields; it arrives when it happened unless told otherwise.
+
+    Its offset is given by `run`, in the order of the list.
+
+    Examples
+    --------
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> record(clicks, user="ann", at="2026-01-01T00:00:00Z").value
+    b'{"user":"ann","at":"2026-01-01T00:00:00.000000Z"}'
+    """
+    known = [field.name for field in stream.schema]
+    for name in fields:
+        if name not in known:
+            message = f"Stream {stream.name!r} has no such field."
+            raise DataError("bad-record", message, got=shown(name), hint=did_you_mean(name, known))
+    happened = micros(fields.get(stream.event_time), f"field {stream.event_time!r}")
+    arrived = happened if arrived_at is None else micros(arrived_at, "an arrival")
+    key = None if stream.key is None else str(fields[stream.key]).encode()
+    value = encode(stream.schema, fields)
+    return Record(stream.name, partition, -1, arrived, key, value, tuple((headers or {}).items()))
+
+
+def late(given: Record, by: Any = DAY) -> Record:
+    """The same record, arriving later by a duration: a day unless told otherwise."""
+    return replace(given, arrived_at=given.arrived_at + _length(by))
+
+
+def duplicate(given: Record, after: Any = SECOND) -> Record:
+    """A second copy of a record, a second after the first unless told otherwise."""
+    return replace(given, arrived_at=given.arrived_at + _length(after))
+
+
+def future(given: Record, by: Any = 10 * MINUTE) -> Record:
+    """The same record with a producer clock that runs ahead: it arrives before it happened."""
+    return replace(given, arrived_at=given.arrived_at - _length(by))
+
+
+def poison(stream: Stream, *, value: bytes = b"{not json", arrived_at: Any = 0, partition: int = 0) -> Record:
+    """A record that cannot be read."""
+    return Record(stream.name, partition, -1, micros(arrived_at, "an arrival"), None, value, ())
+
+
+def _length(by: Any) -> int:
+    return by if isinstance(by, int) else duration(by)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a list of records means under some definitions."""
+
+    outcome: Outcome
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Counts by verdict over all streams; they add up to the records given."""
+        counts = [self.outcome.verdicts(name) for name in self.outcome.judged]
+        return {verdict: sum(each[verdict] for each in counts) for verdict in VERDICTS}
+
+    @property
+    def judged(self) -> list[Judgement]:
+        """Every record with its verdict and the reason for it."""
+        return [judged for stream in self.outcome.judged.values() for judged in stream]
+
+    @property
+    def dead_letters(self) -> list[Judgement]:
+        """The records that would go to a dead-letter topic."""
+        return [judged for name in self.outcome.judged for judged in self.outcome.dead_letters(name)]
+
+    @property
+    def late_output(self) -> list[Judgement]:
+        """The records that would go to a late topic."""
+        return [judged for name in self.outcome.judged for judged in self.outcome.late_output(name)]
+
+    def features(
+        self,
+        of: View | OnDemand | FeatureSet,
+        key: Any = (),
+        *,
+        at: Any,
+        mode: Mode = "as_known",
+        request: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Values of a view, an on-demand feature or a feature set.
+
+        Parameters
+        ----------
+        of
+            What to read.
+        key
+            The key's value, a tuple of them, or a dict of column to value when several views are read.
+        at
+            The time t: microseconds, an aware datetime or RFC 3339 text.
+        mode
+            "as_known" (an event counts from its arrival) or "as_happened" (from its event time).
+        request
+            What the caller would send, for on-demand features.
+        """
+        moment = (micros(at, "`at`"),)
+        if isinstance(of, View):
+            return self.outcome.values(of, _key_of(of, key), moment, mode)
+        views = of.views
+        values: dict[str, Any] = {}
+        for view in views:
+            values |= self.outcome.values(view, _key_of(view, key), moment, mode)
+        chain = of.on_demands if isinstance(of, FeatureSet) else FeatureSet(of.name, (of,)).on_demands
+        for made in chain:
+            values[made.name] = made.value(request or {}, values, moment[0])
+        return {name: values[name] for name in (of.columns if isinstance(of, FeatureSet) else (of.name,))}
+
+
+def _key_of(view: View, key: Any) -> Key:
+    if isinstance(key, Mapping):
+        missing = [name for name in view.by if name not in key]
+        if missing:
+            raise DataError("bad-request", f"View {view.name!r} needs its whole key.", got=shown(dict(key)))
+        return tuple(key[name] for name in view.by)
+    parts = key if isinstance(key, tuple) else (key,)
+    if len(parts) != len(view.by):
+        message = f"View {view.name!r} is kept by {len(view.by)} columns."
+        raise DataError("bad-request", message, got=shown(key), hint=f"In this order: {', '.join(view.by) or 'none'}.")
+    return parts
+
+
+def run(definitions: Iterable[Any], records: Iterable[Record]) -> Run:
+    """Run definitions over records on the reference interpreter.
+
+    Examples
+    --------
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
+    >>> one = record(clicks, user="ann", at="2026-01-01T00:00:00Z")
+    >>> result = run([users], [one, late(one), poison(clicks)])
+    >>> result.verdicts["late"], result.verdicts["malformed"]
+    (1, 1)
+    >>> result.features(users, "ann", at="2026-01-01T00:30:00Z")
+    {'clicks_1h': 1}
+    """
+    plan = build(definitions)
+    streams = {stage.stream.name for stage in plan.admissions}
+    offsets: dict[tuple[str, int], Any] = {}
+    placed: list[Record] = []
+    for given in records:
+        if given.topic not in streams:
+            message = "A record belongs to a stream that no definition reads."
+            raise DataError("bad-record", message, got=shown(given.topic), hint=did_you_mean(given.topic, streams))
+        counter = offsets.setdefault((given.topic, given.partition), count())
+        placed.append(replace(given, offset=next(counter)) if given.offset < 0 else given)
+    return Run(Outcome(plan, placed))

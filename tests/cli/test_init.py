@@ -1,0 +1,71 @@
+"""A new project: what is in it, and that its own tests pass."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace import config
+from headrace.cli.init import FILES, create
+from headrace.cli.main import main
+
+
+def test_init_writes_every_file_and_names_each_on_stdout(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "shop"]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"shop/{file}" for file in FILES]
+    assert all((tmp_path / "shop" / file).is_file() for file in FILES)
+
+
+def test_the_settings_of_a_new_project_can_be_read(tmp_path):
+    create(tmp_path / "shop")
+    assert config.load(tmp_path / "shop", {}).name == "shop"
+    assert config.load(tmp_path / "shop", {}, env="staging").prefix == "staging"
+
+
+def test_the_tests_of_a_new_project_pass(tmp_path):
+    create(tmp_path / "shop")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path / "shop",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert " passed" in ran.stdout
+
+
+def test_the_code_of_a_new_project_is_formatted_and_lints(tmp_path):
+    create(tmp_path / "shop")
+    for verb in (["format", "--check"], ["check"]):
+        ruff = [sys.executable, "-m", "ruff", *verb, "--isolated", "--line-length", "120", tmp_path / "shop"]
+        ran = subprocess.run(ruff, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_an_empty_folder_can_become_a_project(tmp_path, monkeypatch):
+    (tmp_path / "shop").mkdir()
+    monkeypatch.chdir(tmp_path / "shop")
+    assert main(["init", "."]) == 0
+    assert Path("headrace.toml").is_file()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "notes.txt").write_text("mine")
+    assert main(["init", "shop"]) == 2
+    assert "code: already-a-project" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "shop").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["Shop", "9lives", "my shop", "x" * 64])
+def test_a_name_that_cannot_prefix_a_topic_is_refused(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", name]) == 2
+    assert "code: bad-name" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())

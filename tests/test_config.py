@@ -1,0 +1,177 @@
+"""headrace.toml, its overlays and the variables over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from headrace.clock import SECOND
+from headrace.config import Config, load, names, parse
+from headrace.errors import ConfigError, HeadraceError, ProjectError
+from headrace.settings import SETTINGS
+
+NAMED = '[project]\nname = "shop"\n'
+STAGING = NAMED + '[env.staging]\nprefix = "st"\n[env.staging.pipeline]\nmode = "real-time"\n'
+
+
+def read(text: str, environ: Mapping[str, str] | None = None, env: str | None = None) -> Config:
+    return parse(text, Path("root"), environ or {}, env=env)
+
+
+def refused(text: str, environ: Mapping[str, str] | None = None) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        read(text, environ)
+    return caught.value
+
+
+def test_a_project_needs_only_a_name():
+    config = read(NAMED)
+    assert (config.name, config.prefix, config.mode, config.compatibility) == ("shop", "", "micro-batch", "backward")
+    assert (config.features, config.data) == (Path("root/features.py"), Path("root/.headrace"))
+    assert config.load_timeout == 10 * SECOND
+    assert config.origin["project.name"] == "headrace.toml"
+    assert config.origin["prefix"] == "default"
+
+
+def test_a_project_without_a_name_is_refused():
+    assert "no name" in refused("").message
+
+
+def test_an_overlay_wins_over_the_file_when_its_environment_is_chosen():
+    config = read('prefix = "all"\n' + STAGING, {"HEADRACE_ENV": "staging"})
+    assert (config.env, config.prefix, config.mode) == ("staging", "st", "real-time")
+    assert config.origin["pipeline.mode"] == "headrace.toml [env.staging]"
+
+
+def test_an_overlay_does_nothing_when_its_environment_is_not_chosen():
+    config = read('prefix = "all"\n' + STAGING)
+    assert (config.env, config.prefix, config.mode) == (None, "all", "micro-batch")
+
+
+def test_a_variable_wins_over_the_overlay():
+    config = read(STAGING, {"HEADRACE_ENV": "staging", "HEADRACE_PREFIX": "mine", "HOME": "/home/ada"})
+    assert config.prefix == "mine"
+    assert config.origin["prefix"] == "HEADRACE_PREFIX"
+
+
+def test_the_environment_named_in_the_call_wins_over_the_variable():
+    assert read(STAGING + "[env.live]\n", {"HEADRACE_ENV": "staging"}, env="live").env == "live"
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_has_a_variable_that_works(name):
+    value = {"a choice": SETTINGS[name].choices[-1:], "a duration": ["7s"]}.get(SETTINGS[name].takes, ["other"])[0]
+    config = read(NAMED, {SETTINGS[name].variable: value})
+    assert config.origin[name] == SETTINGS[name].variable
+    changed = {read(NAMED).origin[key] != config.origin[key]: key for key in SETTINGS}
+    assert changed[True] == name
+
+
+def test_an_environment_that_is_not_there_is_refused_with_the_closest_one():
+    error = refused(STAGING, {"HEADRACE_ENV": "stagin"})
+    assert (error.code, error.where, error.hint) == ("unknown-environment", "HEADRACE_ENV", "Did you mean 'staging'?")
+
+
+def test_an_environment_asked_of_a_file_without_any_is_refused():
+    assert refused(NAMED, {"HEADRACE_ENV": "x"}).hint == "headrace.toml has no [env.NAME] table."
+
+
+@pytest.mark.parametrize(
+    ("text", "got", "hint"),
+    [
+        ('prefx = "a"\n', "'prefx'", "Did you mean 'prefix'?"),
+        ('mode = "real-time"\n', "'mode'", "It belongs in [pipeline]."),
+        ('[pipeline]\nprefix = "a"\n', "'pipeline.prefix'", "It belongs above the first [table]."),
+        ('[pipelines]\nmode = "real-time"\n', "'pipelines'", "Did you mean 'pipeline.mode'?"),
+        ('[env.live]\nprefx = "a"\n', "'prefx'", "Did you mean 'prefix'?"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_a_hint(text, got, hint):
+    error = refused(text)
+    assert (error.code, error.got, error.hint) == ("unknown-setting", got, hint)
+
+
+def test_a_mistake_in_an_overlay_that_is_not_chosen_is_found_too():
+    assert refused(NAMED + "[env.live]\nprefix = 3\n").where == "headrace.toml [env.live]"
+
+
+def test_an_unknown_variable_is_refused_with_the_closest_one():
+    error = refused(NAMED, {"HEADRACE_PREFX": "a"})
+    assert (error.code, error.hint) == ("unknown-setting", "Did you mean 'HEADRACE_PREFIX'?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prefix = 3",
+        'prefix = "Not A Name"',
+        'prefix = ["a"]',
+        'data = ""',
+        'data = "a\\u0000b"',
+        "load_timeout = 10",
+        'load_timeout = "soon"',
+        'load_timeout = "0s"',
+        'pipeline = "real-time"',
+        '[pipeline]\nmode = "realtime"',
+        "[schema]\ncompatibility = true",
+        "[project]\nname = 7",
+        '[project]\nname = "../up"',
+        'env = "staging"',
+        '[env]\nstaging = "x"',
+        "this is not TOML",
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_with_its_origin(text):
+    error = refused(text)
+    assert error.code == "bad-setting"
+    assert error.where == "headrace.toml"
+    assert error.got
+
+
+def test_a_bad_choice_is_refused_with_the_closest_one_and_the_variable_it_came_from():
+    error = refused(NAMED, {"HEADRACE_PIPELINE_MODE": "realtime"})
+    assert (error.where, error.got, error.hint) == ("HEADRACE_PIPELINE_MODE", "'realtime'", "Did you mean 'real-time'?")
+
+
+def test_the_file_is_found_from_a_folder_below(tmp_path):
+    (tmp_path / "headrace.toml").write_text(NAMED)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert load(tmp_path / "a" / "b", {}).root == tmp_path
+    assert load(tmp_path / "headrace.toml", {}).root == tmp_path
+
+
+def test_the_nearest_file_governs(tmp_path):
+    (tmp_path / "headrace.toml").write_text(NAMED)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "headrace.toml").write_text('[project]\nname = "inner"\n')
+    assert load(tmp_path / "inner", {}).name == "inner"
+
+
+def test_a_folder_without_a_project_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(ProjectError) as caught:
+        load(tmp_path, {})
+    assert caught.value.code == "no-project"
+    assert "headrace init" in str(caught.value.hint)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    (tmp_path / "headrace.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(HeadraceError, match="cannot be read"):
+        load(tmp_path, {})
+
+
+def test_names_outside_the_process_carry_the_prefix():
+    made = names(read('prefix = "eu"\n' + NAMED))
+    assert made.topic("payments") == "eu.payments"
+    assert made.group("pipeline") == "eu.shop.pipeline"
+    assert made.key("cards", "42") == "eu:shop:cards:42"
+    assert made.path("lake") == Path("root/.headrace/eu/lake")
+
+
+def test_names_without_a_prefix_are_bare():
+    made = names(read(NAMED))
+    assert made.topic("payments") == "payments"
+    assert made.key("cards") == "shop:cards"
+    assert made.path("lake") == Path("root/.headrace/lake")

@@ -1,0 +1,72 @@
+"""Messages are tested: every one in the package is read by a lint, and the lint is tried on bad ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace import errors
+from scripts.messages import lint
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_messages_of_a_module_are_sound(module):
+    source = (ROOT / module).read_text(encoding="utf-8")
+    assert [f"{module}:{problem.line}: {problem.text}" for problem in lint(source, errors.CODES)] == []
+
+
+def test_every_error_code_is_raised_somewhere():
+    sources = [(ROOT / module).read_text(encoding="utf-8") for module in MODULES if not module.endswith("errors.py")]
+    assert [code for code in errors.CODES if not any(f'"{code}"' in source for source in sources)] == []
+
+
+@pytest.mark.parametrize("meaning", errors.CODES.values())
+def test_an_error_code_is_explained_in_a_sentence(meaning):
+    assert meaning.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("source", "finding"),
+    [
+        ('text = "There is no {name}."', "no f before it"),
+        ('text = "There is no {name.first!r:>3}."', "no f before it"),
+        ('text = f"There is no {name}." "Nor {other}."', "glued together"),
+        ('text = ("It is so."\n  "Do that.")', "glued together"),
+        ('text = ("It is"  # why\n  f"{so}")', "glued together"),
+        ('raise DataError("nope", "It is so.")', "not in the table"),
+        ('raise DataError("known", f"It is {so}")', "full stop"),
+        ('def f():\n  message = "It is so"\n  raise DataError("known", message)', "full stop"),
+        ('raise DataError("known", "it is so.")', "begin like a sentence"),
+        ('raise DataError("known", "It is so.", hint="do that.")', "not a sentence"),
+        ('raise DataError("known", "It is so.", hint=other or "Do that")', "not a sentence"),
+        (
+            'def f():\n  message, hint = "It is.", "Do"\n  raise DataError("known", message, hint=hint)',
+            "not a sentence",
+        ),
+    ],
+)
+def test_a_bad_message_is_found(source, finding):
+    assert [finding in problem.text for problem in lint(source, {"known"})] == [True]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'text = f"There is {name}."',
+        'text = "{{name}}"',
+        'text = "[a-z]{0,9}"',
+        'text = "Hello {name}."\nmade = text.format(name=1)',
+        '"""A docstring about {name}."""',
+        'pattern = r"(a)" r"(b)"',
+        'text = "It is so. " "Do that."',
+        'raise ValueError("known")',
+        'raise DataError("known", f"{name!r} is wrong.", hint="Did you mean it?")',
+        'raise DataError("known", message, hint=did_you_mean(a, b))',
+    ],
+)
+def test_a_good_message_is_left_alone(source):
+    assert lint(source, {"known"}) == []

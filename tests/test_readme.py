@@ -1,0 +1,94 @@
+"""What the README and the docs show is run; and so is the code that runs it, on documents that lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.documents import blocks, run
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [
+    "README.md",
+    "docs/index.md",
+    *sorted(
+        path.relative_to(ROOT).as_posix()
+        for folder in ("concepts", "guides")
+        for path in (ROOT / "docs" / folder).glob("*.md")
+    ),
+]
+LONG = [
+    name
+    for name in DOCUMENTS
+    if (ROOT / name).is_file() and any(b.mark == "long" for b in blocks((ROOT / name).read_text(encoding="utf-8")))
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_what_a_document_shows_is_what_happens(document, tmp_path):
+    run(ROOT / document, tmp_path, long=False)
+
+
+@pytest.mark.spark
+def test_what_documents_show_is_what_happens_in_their_long_parts_too(tmp_path):
+    for number, document in enumerate(LONG):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        run(ROOT / document, folder, long=True)
+
+
+def test_the_readme_shows_code_before_line_30_and_runs_it(tmp_path):
+    first = next(block for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if block.language)
+    assert first.line < 30
+    assert run(ROOT / "README.md", tmp_path, long=False) > 0
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "page.md").write_text(text, encoding="utf-8")
+    (folder / "session").mkdir()
+    return folder / "page.md"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = 1 + 1\n```\nthen\n```python\nx  # -> 2\nprint('a', x)  # -> a 2\n```",
+        "```python\nprint('a')\nprint('b')\n```\n\n```text\na\nb\n```",
+        "```python\nlist(\n    range(3)\n)  # -> [0, 1, 2]\n```",
+        "```python\nlist(range(100))  # -> [0, 1, ...]\n```",
+        "```console\n$ mkdir shop && cd shop\n$ basename $PWD\nshop\n```",
+        "```console\n$ echo a \\\n    b\na b\n$ sh -c 'echo error: no; exit 2'\nerror: no\n```",
+        "<!-- file: a/b.txt -->\n```text\nhello\n```\n```console\n$ cat a/b.txt\nhello\n```",
+        "<!-- not run: it would not end -->\n```console\n$ sleep 1000000\n```",
+        "<!-- long -->\n```console\n$ false\n```",
+    ],
+)
+def test_a_document_that_tells_the_truth_passes(tmp_path, text):
+    run(written(tmp_path, text), tmp_path / "session", long=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\n1 + 1  # -> 3\n```",
+        "```python\nprint('a')  # -> b\n```",
+        "```python\nprint('a')\n```\n```text\nb\n```",
+        "```python\nprint('a')\n```\n```text\na\nb\n```",
+        "```console\n$ echo a\nb\n```",
+        "```console\n$ false\n```",
+        "```console\n$ sh -c 'echo error: no'\nerror: no\n```",
+        "<!-- not run -->\n```console\n$ true\n```",
+    ],
+)
+def test_a_document_that_lies_fails(tmp_path, text):
+    with pytest.raises(AssertionError):
+        run(written(tmp_path, text), tmp_path / "session", long=True)
+
+
+def test_an_error_in_a_document_has_the_line_of_the_document(tmp_path):
+    page = written(tmp_path, "# Title\n\n```python\nx = 1\nx / 0\n```")
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(page, tmp_path / "session", long=False)
+    assert caught.traceback[-1].path == page
+    assert caught.traceback[-1].lineno + 1 == 5
