@@ -14,9 +14,12 @@ import tokenize
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-_PLACEHOLDER = re.compile(r"(?<!\{)\{([a-z_]\w*)[^{}]*\}(?!\})")
+# `{task.description}` is filled by rich's progress bars.
+_PLACEHOLDER = re.compile(r"(?<!\{)\{(?!task\.)([a-z_]\w*)[^{}]*\}(?!\})")
 _GLUED_LEFT = re.compile(r"[\w.,;:!?)'\"`]$")
 _GLUED_RIGHT = re.compile(r"^[\w({`'\"]")
+_PATTERN = re.compile(r"\(\?|\[0-9|\[a-z|\[\.\]")
+_BEGINS = re.compile(r"[A-Z0-9'\"`{@]|--[a-z]|[a-z]+\.[a-z]")  # or a name: --json, hr.ratio
 
 
 @dataclass(frozen=True)
@@ -27,17 +30,17 @@ class Problem:
     text: str
 
 
-def lint(source: str, codes: Container[str]) -> list[Problem]:
-    """Everything wrong with the messages of one module.
+def lint(source: str, codes: Container[str], kinds: Container[str]) -> list[Problem]:
+    """Everything wrong with the messages of one module, given the error codes and the names of the error classes.
 
-    >>> lint('raise ConfigError("bad-setting", "It is wrong")', {"bad-setting"})
+    >>> lint('raise ConfigError("bad-setting", "It is wrong")', {"bad-setting"}, {"ConfigError"})
     [Problem(line=1, text="the message 'It is wrong' does not end in a full stop")]
     """
     tree = ast.parse(source)
     found = [*_unformatted(tree), *_glued(source)]
     for scope in ast.walk(tree):
         if isinstance(scope, ast.Module | ast.FunctionDef):
-            found += _errors(scope, codes)
+            found += _errors(scope, codes, kinds)
     return sorted(found, key=lambda problem: problem.line)
 
 
@@ -59,7 +62,7 @@ def _unformatted(tree: ast.Module) -> Iterator[Problem]:
 
 
 def _glued(source: str) -> Iterator[Problem]:
-    """Neighbouring literals whose words run into each other; raw strings are patterns, not prose."""
+    """Neighbouring literals whose words run into each other; raw strings and patterns are not prose."""
     before: tokenize.TokenInfo | None = None
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.NL, tokenize.COMMENT):
@@ -73,13 +76,17 @@ def _glued(source: str) -> Iterator[Problem]:
 
 def _inner(literal: str) -> str | None:
     match = re.fullmatch(r"(?i)([a-z]*)('''|\"\"\"|'|\")(.*)\2", literal, re.DOTALL)
-    return match.group(3) if match and not {"r", "b"} & set(match.group(1).lower()) else None
+    if match is None or {"r", "b"} & set(match.group(1).lower()) or _PATTERN.search(match.group(3)):
+        return None
+    return match.group(3)
 
 
-def _errors(scope: ast.Module | ast.FunctionDef, codes: Container[str]) -> Iterator[Problem]:
+def _errors(scope: ast.Module | ast.FunctionDef, codes: Container[str], kinds: Container[str]) -> Iterator[Problem]:
     assigned = _assignments(scope)
     for node in _own(scope):
-        if not isinstance(node, ast.Call) or not _is_error(node.func) or not node.args:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in kinds:
+            continue
+        if not node.args:
             continue
         code, *rest = node.args
         if isinstance(code, ast.Constant) and isinstance(code.value, str) and code.value not in codes:
@@ -87,17 +94,12 @@ def _errors(scope: ast.Module | ast.FunctionDef, codes: Container[str]) -> Itera
         for part, text in _texts(rest[:1], assigned):
             if not text.endswith("."):
                 yield Problem(part.lineno, f"the message {text!r} does not end in a full stop")
-            elif not re.match(r"[A-Z'\"`{]|[a-z]+\.(toml|py)", text):
+            elif not _BEGINS.match(text):
                 yield Problem(part.lineno, f"the message {text!r} does not begin like a sentence")
         hints = [keyword.value for keyword in node.keywords if keyword.arg == "hint"]
         for part, text in _texts(hints, assigned):
-            if not re.match(r"[A-Z'\"`{]|[a-z]+\.(toml|py)", text) or not text.endswith((".", "?")):
+            if not _BEGINS.match(text) or not text.endswith((".", "?")):
                 yield Problem(part.lineno, f"the hint {text!r} is not a sentence")
-
-
-def _is_error(func: ast.expr) -> bool:
-    builtin = {"ValueError", "TypeError", "KeyError", "RuntimeError", "AssertionError", "OSError", "IndexError"}
-    return isinstance(func, ast.Name) and func.id.endswith("Error") and func.id not in builtin
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:

@@ -15,7 +15,7 @@ def need(folder: Path, user: int, apt: str | None = None) -> subprocess.Complete
         if body is not None:
             (folder / name).write_text(f"#!/bin/sh\n{body}\n")
             (folder / name).chmod(0o755)
-    command = ["/bin/sh", SCRIPT, "thing-package", "/bin/sh", "-c", '[ -e "$0" ]', folder / "thing"]
+    command = ["/bin/sh", str(SCRIPT), "thing-package", "/bin/sh", "-c", '[ -e "$0" ]', str(folder / "thing")]
     environ = os.environ | {"PATH": str(folder)}
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 

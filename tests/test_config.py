@@ -35,6 +35,26 @@ def test_a_project_needs_only_a_name():
     assert config.origin["prefix"] == "default"
 
 
+def test_serving_and_the_log_have_defaults_that_need_no_service():
+    config = read(NAMED)
+    assert (config.host, config.port, config.partitions) == ("127.0.0.1", 8787, 2)
+
+
+def test_a_whole_number_comes_from_the_file_as_a_number_and_from_a_variable_as_text():
+    assert read(NAMED + "[serve]\nport = 0\n[log]\npartitions = 1024\n").partitions == 1024
+    assert read(NAMED + "[serve]\nport = 1\n", {"HEADRACE_SERVE_PORT": "65535"}).port == 65_535
+
+
+def test_a_whole_number_in_quotes_or_out_of_its_bounds_is_refused_with_the_bounds():
+    quoted = refused(NAMED + '[serve]\nport = "80"\n')
+    assert (quoted.message, quoted.hint) == (
+        "'serve.port' takes a whole number from 0 to 65535.",
+        "Write it without quotes.",
+    )
+    text = refused(NAMED, {"HEADRACE_SERVE_PORT": "http"})
+    assert (text.where, text.got, text.hint) == ("HEADRACE_SERVE_PORT", "'http'", None)
+
+
 def test_a_project_without_a_name_is_refused():
     assert "no name" in refused("").message
 
@@ -62,7 +82,8 @@ def test_the_environment_named_in_the_call_wins_over_the_variable():
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_has_a_variable_that_works(name):
-    value = {"a choice": SETTINGS[name].choices[-1:], "a duration": ["7s"]}.get(SETTINGS[name].takes, ["other"])[0]
+    values = {"a choice": SETTINGS[name].choices[-1:], "a duration": ["7s"], "a whole number": ["7"]}
+    value = values.get(SETTINGS[name].takes, ["other"])[0]
     config = read(NAMED, {SETTINGS[name].variable: value})
     assert config.origin[name] == SETTINGS[name].variable
     changed = {read(NAMED).origin[key] != config.origin[key]: key for key in SETTINGS}
@@ -117,6 +138,15 @@ def test_an_unknown_variable_is_refused_with_the_closest_one():
         '[pipeline]\nmode = "realtime"',
         "[schema]\ncompatibility = true",
         "[project]\nname = 7",
+        "[log]\npartitions = 0",
+        "[log]\npartitions = true",
+        "[log]\npartitions = 2.0",
+        '[log]\npartitions = "2"',
+        "[serve]\nport = 65536",
+        "[serve]\nport = -1",
+        "[serve]\nhost = 127",
+        '[serve]\nhost = "http://here"',
+        '[serve]\nhost = ""',
         '[project]\nname = "../up"',
         'env = "staging"',
         '[env]\nstaging = "x"',

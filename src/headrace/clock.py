@@ -51,7 +51,8 @@ def duration(value: Any, what: str = "a duration", *, zero: bool = False) -> int
         hint = 'Write whole numbers with units, such as "30s", "10m", "1h30m" or "7d".'
         raise DefinitionError("bad-duration", f"{_capital(what)} cannot be read.", got=shown(value), hint=hint)
     if micros < 0 or (micros == 0 and not zero):
-        raise DefinitionError("bad-duration", f"{_capital(what)} must be longer than zero.", got=shown(value))
+        wanted = "must not be negative" if zero else "must be longer than zero"
+        raise DefinitionError("bad-duration", f"{_capital(what)} {wanted}.", got=shown(value))
     if micros > LONGEST:
         hint = "The longest is 100 years; for everything ever seen use hr.lifetime()."
         raise DefinitionError("bad-duration", f"{_capital(what)} is absurdly long.", got=shown(value), hint=hint)

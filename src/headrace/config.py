@@ -18,7 +18,7 @@ from typing import Any
 
 from headrace.clock import duration
 from headrace.errors import ConfigError, DefinitionError, ProjectError, did_you_mean, shown
-from headrace.settings import OTHER_VARIABLES, SETTINGS, VARIABLE, Setting
+from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, VARIABLE, Setting
 
 FILE = "headrace.toml"
 DEFAULT = "default"
@@ -44,6 +44,9 @@ class Config:
     load_timeout: int
     mode: str
     compatibility: str
+    partitions: int
+    host: str
+    port: int
     origin: Mapping[str, str]
 
 
@@ -143,6 +146,8 @@ def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, tuple[Any, str
 def _checked(setting: Setting, value: Any, where: str) -> Any:
     """The value as `Config` holds it, or an error that says what it takes."""
     message = f"{setting.name!r} takes {setting.takes}."
+    if setting.takes == NUMBER:
+        return _whole(setting, value, where)
     if not isinstance(value, str):
         hint = "Write text in quotes."
         raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
@@ -156,12 +161,27 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
     if setting.takes == "a path" and (not value.strip() or "\0" in value):
         hint = f"Leave it out for {setting.default!r}."
         raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+    if setting.takes == "a host" and not re.fullmatch(r"[A-Za-z0-9.:_-]+", value):
+        hint = "Write an address or a name alone, as in 127.0.0.1, without a scheme or a port."
+        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
     if setting.takes != "a duration":
         return value
     try:
         return duration(value, setting.name)
     except DefinitionError as error:
         raise ConfigError("bad-setting", message, got=shown(value), hint=error.hint, where=where) from None
+
+
+def _whole(setting: Setting, value: Any, where: str) -> int:
+    """A number as TOML has it, or as a variable's text does."""
+    in_file = where.startswith(FILE)
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) and not in_file:
+        value = int(value)
+    if type(value) is int and setting.least <= value <= setting.most:
+        return value
+    message = f"{setting.name!r} takes {setting.takes} from {setting.least} to {setting.most}."
+    hint = "Write it without quotes." if isinstance(value, str) and in_file else None
+    raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
 
 
 def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) -> Config:
@@ -183,6 +203,9 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         load_timeout=value["load_timeout"],
         mode=value["pipeline.mode"],
         compatibility=value["schema.compatibility"],
+        partitions=value["log.partitions"],
+        host=value["serve.host"],
+        port=value["serve.port"],
         origin=MappingProxyType({name: given[name][1] for name in SETTINGS}),
     )
 

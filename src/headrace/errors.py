@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any, ClassVar, Self
 
+GENERATED = ("<frozen", "<string>")
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 CODES: dict[str, str] = {
@@ -74,6 +75,25 @@ CODES: dict[str, str] = {
     "log-failed": "The files of the log cannot be read or written.",
     "log-corrupt": "The bytes of the log are not those that were written.",
     "log-format": "The log was written in a format this version does not know.",
+    # the store
+    "bad-changelog": "A changelog record or the partial columns in it cannot be read.",
+    "store-locked": "Another process writes to the store.",
+    "store-failed": "The files of the store cannot be read or written.",
+    "store-format": "The store was written in a format this version does not know.",
+    "store-ahead": "The store was filled from another log than the one it follows.",
+    # serving
+    "unknown-path": "The server has nothing at that path.",
+    "wrong-method": "The path does not take that HTTP method.",
+    "too-large": "A request's body is larger than the server takes.",
+    "internal": "Something failed that Headrace did not foresee; the server's log has the details.",
+    # running processes
+    "already-running": "The project is up already, and one supervisor is enough.",
+    "not-running": "Something is asked of a process that does not run.",
+    "start-failed": "A process could not be started, or exits again and again.",
+    "port-taken": "The port to serve on is taken or may not be used.",
+    "no-answer": "A process did not answer, or not as it should.",
+    # files to send
+    "bad-file": "A file to send cannot be read, or is not what its format says.",
     # the machine
     "no-java": "No Java 17 or later was found.",
     "doctor-failed": "The machine lacks something Headrace needs.",
@@ -226,7 +246,7 @@ def user_location() -> str | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(PACKAGE) and not file.startswith("<frozen"):
+        if not file.startswith(PACKAGE) and not file.startswith(GENERATED):
             return f"{relative(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return None

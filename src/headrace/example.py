@@ -45,7 +45,7 @@ def payments(count: int, *, seed: int, start: int, per_second: float, cards: int
     --------
     >>> few = payments(3, seed=7, start=0, per_second=1)
     >>> [payment.card for payment in few]
-    ['card-018', 'card-065', 'card-003']
+    ['card-006', 'card-000', 'card-049']
     """
     chance = random.Random(seed)
     return sorted(_sent(chance, count, start, per_second, cards))

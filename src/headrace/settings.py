@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 VARIABLE = "HEADRACE_"
+NUMBER = "a whole number"
 MODES = ("micro-batch", "real-time")
 COMPATIBILITIES = ("backward", "forward", "full", "none")
 
@@ -34,6 +35,8 @@ class Setting:
     meaning: str
     choices: tuple[str, ...] = ()
     pattern: str | None = None
+    least: int = 0
+    most: int = 0
 
     @property
     def variable(self) -> str:
@@ -77,6 +80,16 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "What a changed schema must keep being able to read, unless its stream says otherwise.",
                 choices=COMPATIBILITIES,
             ),
+            Setting(
+                "log.partitions",
+                NUMBER,
+                "2",
+                "How many partitions a stream's topic is created with; a topic that exists keeps its own.",
+                least=1,
+                most=1024,
+            ),
+            Setting("serve.host", "a host", "127.0.0.1", "The address that serving listens on."),
+            Setting("serve.port", NUMBER, "8787", "The port that serving listens on; 0 takes a free one.", most=65_535),
         )
     }
 )

@@ -65,7 +65,7 @@ def record(
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> record(clicks, user="ann", at="2026-01-01T00:00:00Z").value
-    b'{"user":"ann","at":"2026-01-01T00:00:00.000000Z"}'
+    b'{"user":"ann","at":"2026-01-01T00:00:00Z"}'
     """
     known = [field.name for field in stream.schema]
     for name in fields:

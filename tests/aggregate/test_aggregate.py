@@ -84,6 +84,16 @@ def test_a_value_far_off_is_not_close(asked: Aggregate) -> None:
             assert not asked.close(true, value, events)
 
 
+@pytest.mark.parametrize(("name", "params"), [("sum", {}), ("mean", {}), ("decayed_sum", {"half_life": 10**15})])
+def test_floats_are_equal_within_a_billionth_of_what_was_added_up(name: str, params: Any) -> None:
+    asked, events = aggregate(name, Float(), **params), [(T, "a", 3.0), (T, "b", -2.0)]
+    true = asked.exact(events, T)
+    step = 5e-9 / (2 if name == "mean" else 1)
+    assert asked.close(true, true + 0.9 * step, events)
+    assert not asked.close(true, true + 1.1 * step, events)
+    assert not asked.close(true, None, events)
+
+
 def test_sum_and_mean_share_a_column() -> None:
     (total,) = aggregate("sum", Float()).monoids
     assert total in aggregate("mean", Float()).monoids
@@ -183,6 +193,8 @@ def test_a_decayed_sum_of_very_old_events_fades_to_zero_without_failing() -> Non
     asked = aggregate("decayed_sum", Float(), half_life=1)
     events = [(0, "a", 8.0), (10_000, "b", 1.0)]
     assert finished(asked, events) == asked.exact(events, T) == 0.0
+    (monoid,) = asked.monoids
+    assert folded(monoid, events) == folded(monoid, reversed(events)) == (10_000, 1.0)
 
 
 def test_time_since_is_in_seconds_and_negative_for_a_clock_that_runs_ahead() -> None:

@@ -61,4 +61,7 @@ def test_top_k_of_as_many_values_as_it_holds_is_exact() -> None:
 def test_quantiles_of_up_to_two_hundred_values_are_exact() -> None:
     asked = aggregate("quantile", Integer(), q=0.07)
     events = [(at, "id", at * 7919 % 1009) for at in range(200)]
-    assert merged(asked, events, 9) == asked.exact(events, 0)
+    true = asked.exact(events, 0)
+    assert merged(asked, events, 9) == true
+    neighbour = min(value for _, _, value in events if value > true)
+    assert not asked.close(float(neighbour), true, events)

@@ -14,8 +14,11 @@ from headrace.clock import DAY, HOUR, MINUTE, SECOND
 from headrace.errors import DefinitionError
 from tests.streams import BASE
 
-moments = st.integers(BASE - 2 * DAY, BASE + 2 * DAY)
-near = st.integers(-3 * HOUR, 3 * HOUR)
+# Boundaries are where windows go wrong: most moments and distances lie on one, or a microsecond beside it.
+jitter = st.sampled_from([-1, 0, 1])
+edges = st.sampled_from([step * 5 * MINUTE for step in (-25, -24, -14, -13, -12, -11, -4, -3, -2, -1, 0, 1, 2)])
+moments = st.one_of(st.integers(BASE - 2 * DAY, BASE + 2 * DAY), st.builds(lambda a, b: BASE + a + b, edges, jitter))
+near = st.one_of(st.integers(-3 * HOUR, 3 * HOUR), st.builds(lambda a, b: a + b, edges, jitter))
 
 
 def counts(window, event_time, t):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from headrace.clock import DAY, MINUTE, SECOND
 from headrace.plan.build import build
 from headrace.plan.value import value
 from headrace.run.reference import Outcome, contributing
 from headrace.run.verdict import judge
+from headrace.testing import record
 from tests.streams import BASE, LATENESS, SKEW, every_aggregate, every_window, payments, streams, times
 
 plan = build([every_window, every_aggregate])
@@ -59,18 +62,34 @@ def test_merging_tiles_gives_the_value_of_the_single_events_for_every_aggregate(
             assert term.aggregate.close(found, direct[planned.feature.name], inputs), planned.id
 
 
-@given(records=streams, t=times, finer=st.sampled_from([2, 3, 5, 10]))
+pauses = st.lists(
+    st.sampled_from([0, 1, MINUTE, 90 * SECOND - 1, 90 * SECOND, 90 * SECOND + 1]), min_size=1, max_size=12
+)
+
+
+@given(pauses=pauses, wait=st.sampled_from([1, MINUTE, 90 * SECOND, 90 * SECOND + 1]), shift=st.integers(0, 5 * MINUTE))
+@settings(max_examples=300)
+def test_a_session_from_tiles_breaks_exactly_where_a_pause_is_longer_than_the_gap(pauses, wait, shift):
+    moments = [BASE + shift + sum(pauses[: at + 1]) for at in range(len(pauses))]
+    records = [record(payments, id=str(at), card="a", cents=1, at=moment) for at, moment in enumerate(moments)]
+    outcome, t = Outcome(plan, [replace(each, offset=at) for at, each in enumerate(records)]), moments[-1] + wait
+    longer = [at for at, pause in enumerate(pauses) if at and pause > 90 * SECOND]
+    expected = 0 if wait > 90 * SECOND else len(pauses) - (longer[-1] if longer else 0)
+    (planned,) = (each for each in plan.view("every_window") if each.feature.name == "session_sum")
+    assert value(planned, tiles_of(outcome, ("a",), (t,)), t) == expected
+    assert outcome.values(every_window, ("a",), (t,))["session_sum"] == expected
+
+
+@given(records=streams, t=times, finer=st.sampled_from([2, 5, 10, 64]))
 @settings(max_examples=100)
 def test_the_stored_grain_never_changes_a_value(records, t, finer):
-    from dataclasses import replace
-
-    fine_set = replace(tile_set, grain=tile_set.grain // finer)
+    fine_set = dataclasses.replace(tile_set, grain=tile_set.grain // finer)
     outcome = Outcome(plan, records)
     tiles = outcome.tiles(fine_set, (t,))
     for key in outcome.keys(every_window):
         held = [(start, columns) for (owner, start, _), columns in tiles.items() if owner == key]
         for planned in plan.view("every_window"):
-            fine = replace(planned, tile_set=fine_set)
+            fine = dataclasses.replace(planned, tile_set=fine_set)
             assert value(fine, held, t) == outcome.values(every_window, key, (t,))[planned.feature.name]
 
 
@@ -162,8 +181,6 @@ def test_deduplication_that_forgets_after_lateness_skew_and_spread_counts_every_
 
 
 def test_a_shorter_horizon_would_count_an_event_twice():
-    from headrace.testing import record
-
     def copy(arrived, partition):
         return record(payments, id="x", card="a", at=BASE, arrived_at=arrived, partition=partition)
 

@@ -6,7 +6,9 @@ whoever reads the state picks the events inside the window and calls the aggrega
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from headrace.aggregate import scalar
@@ -39,6 +41,9 @@ class Events(Monoid):
         if not a or not b:
             return a or b
         return tuple(sorted(a + b))
+
+    def fold(self, states: Iterable[State]) -> State:
+        return tuple(sorted(chain(*states)))
 
     def spark(self, value_sql: str, at: EventSql) -> str:
         return f"array_sort(collect_list({placed_sql(self.input, value_sql, at)}))"

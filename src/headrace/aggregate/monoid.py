@@ -80,7 +80,7 @@ class Monoid:
         raise NotImplementedError
 
     def fold(self, states: Iterable[State]) -> State:
-        """The state of the events of all; sketches do this faster than one by one."""
+        """The state of the events of all; for sketches and lists much faster than one by one."""
         return functools.reduce(self.merge, states, self.empty)
 
     def spark(self, value_sql: str, at: EventSql) -> str:

@@ -6,8 +6,9 @@ value would decide, so that even then no result depends on the order of arrival.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from headrace.aggregate import scalar
@@ -101,6 +102,9 @@ class LatestN(Monoid):
         if not a or not b:
             return a or b
         return tuple(sorted(a + b, reverse=True)[: self.n])
+
+    def fold(self, states: Iterable[State]) -> State:
+        return tuple(sorted(chain(*states), reverse=True)[: self.n])
 
     def spark(self, value_sql: str, at: EventSql) -> str:
         placed = placed_sql(self.input, value_sql, at)

@@ -26,7 +26,7 @@ class Entry:
     description: str | None = None
     tags: tuple[str, ...] = ()
     location: str | None = None
-    more: dict[str, str] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
 
     def matches(self, words: Sequence[str]) -> bool:
         """Whether every word occurs somewhere in what is said about it."""
@@ -38,7 +38,8 @@ class Entry:
         yield self.kind, self.name
         yield "meaning", self.meaning
         yield "type", self.type
-        yield from self.more.items()
+        for label, value in self.more.items():
+            yield label, {True: "yes", False: "no"}.get(value, value)
         yield "owner", self.owner
         yield "description", self.description
         yield "tags", ", ".join(self.tags)
@@ -96,11 +97,11 @@ def _features(view: View) -> Iterator[Entry]:
             description=feature.description or view.description,
             tags=view.tags,
             location=view.location,
-            more=_place(view) | {"empty": "null" if feature.nullable else "0"},
+            more=_place(view) | {"nullable": feature.nullable},
         )
 
 
-def _place(view: View) -> dict[str, str]:
+def _place(view: View) -> dict[str, Any]:
     return {"stream": view.stream.name, "key": ", ".join(view.by) or "none"}
 
 

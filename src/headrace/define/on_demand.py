@@ -107,7 +107,8 @@ def on_demand(
     def wrap(function: Callable[..., Any]) -> OnDemand:
         if not inspect.isfunction(function) or function.__name__ == "<lambda>" or _suspends(function):
             hint = "Decorate a plain `def` function."
-            raise DefinitionError("bad-argument", "An on-demand feature is a function.", got=shown(function), hint=hint)
+            got = shown(getattr(function, "__qualname__", function))
+            raise DefinitionError("bad-argument", "An on-demand feature is a plain function.", got=got, hint=hint)
         made = OnDemand(
             name=name_of(function.__name__, "an on-demand feature"),
             function=function,

@@ -30,6 +30,7 @@ class Term:
     aggregate: Aggregate
     value: Expression
     window: Window
+    written: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Feature:
     @property
     def summary(self) -> str:
         """The feature in one line."""
-        return " / ".join(f"{term.aggregate} of {term.value.text} over {term.window}" for term in self.terms)
+        return " / ".join(f"{term.written} over {term.window}" for term in self.terms)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def view(
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
     >>> users.features[0].summary
-    'count of TRUE over trailing(1h) by 1m'
+    'count over trailing(1h) by 1m'
     """
     name_of(name, "a view")
     if not isinstance(source, Stream):
@@ -224,7 +225,18 @@ def _term(source: Stream, measure: Measure) -> Term:
         hint = f"Give the window a resolution of at most {show_duration(half_life)}."
         message = "A decayed sum's resolution exceeds its half-life."
         raise DefinitionError("bad-resolution", message, got=str(measure.window), hint=hint)
-    return Term(asked, eaten if condition is None else when(condition, eaten), measure.window)
+    return Term(
+        asked,
+        eaten if condition is None else when(condition, eaten),
+        measure.window,
+        _written(measure, asked, eaten, condition),
+    )
+
+
+def _written(measure: Measure, asked: Aggregate, eaten: Expression, condition: Expression | None) -> str:
+    """The term as people read it: `sum of amount where amount > 0`."""
+    subject = "" if measure.input is None else f" of {eaten.text}"
+    return f"{asked}{subject}" + ("" if condition is None else f" where {condition.text}")
 
 
 def _refuse_unless_numbers(terms: tuple[Term, ...]) -> None:

@@ -18,6 +18,8 @@ from headrace.expression.node import NUMBERS, Call, Literal, Node, Void, article
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, make, may_fail, strict
 from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type
 
+_SIGNED = 34
+"""Spark changes signs in 128-bit decimal floating point, which has 34 digits (`Decimal.unary_-`, also in abs)."""
 _SPARK = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide", "%": "try_mod"}
 _FLOAT: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -120,6 +122,15 @@ def number(node: Node, name: str) -> Node:
     return node
 
 
+def signed(node: Node, name: str) -> Node:
+    """The node, refused when it is no number whose sign Spark can change."""
+    kind = number(node, name).type
+    if isinstance(kind, Decimal) and kind.precision > _SIGNED and not isinstance(node, Literal):
+        message = f"`{name}` takes decimals of at most {_SIGNED} digits: Spark rounds longer ones."
+        raise mistyped(message, f"{written((node,))}, {kind}", TOO_WIDE)
+    return node
+
+
 def _negative(value: Any) -> Any:
     if isinstance(value, int):
         return whole(-value)
@@ -133,7 +144,7 @@ def _negated_literal(args: Args, kind: Type) -> Node | None:
     value = None if only.value is None else _negative(only.value)
     if isinstance(kind, Float) and value == 0:
         value = 0.0
-    return Literal(value, kind, None if only.exact is None else -only.exact)
+    return Literal(value, kind, None if only.exact is None else only.exact.copy_negate())
 
 
 OPERATIONS["neg"] = Operation(
@@ -148,4 +159,4 @@ OPERATIONS["neg"] = Operation(
 
 def negative(node: Node) -> Node:
     """`-node`."""
-    return make("neg", (number(node, "-"),), node.type)
+    return make("neg", (signed(node, "-"),), node.type)

@@ -17,7 +17,17 @@ from headrace.clock import parse_timestamp
 from headrace.expression.constant import spark_string
 from headrace.expression.node import Literal, Node, Void, article, mistyped
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, Texts, make, strict, text
-from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Decimal, Float, Integer, String, Type
+from headrace.schema.types import (
+    LARGEST_INTEGER,
+    SMALLEST_INTEGER,
+    Boolean,
+    Decimal,
+    Float,
+    Integer,
+    String,
+    Timestamp,
+    Type,
+)
 
 DIGITS = Context(prec=300, traps=[], rounding=ROUND_HALF_UP)
 NOT_FINITE = "nanvl(try_mod({}, CAST('Infinity' AS DOUBLE)), CAST(NULL AS DOUBLE))"
@@ -34,6 +44,8 @@ PATTERNS = {
         "(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)"
     ),
 }
+# Of the years 1 to 9999, which have a text; casts reach a little further because of offsets.
+EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
 _COMPILED = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
 
 
@@ -53,7 +65,8 @@ def rescale(value: Exact, precision: int, scale: int) -> Exact | None:
     (Decimal('2.35'), None)
     """
     rounded = DIGITS.quantize(value, Exact(1).scaleb(-scale))
-    if not rounded.is_finite() or abs(rounded) >= Exact(10) ** (precision - scale):
+    # abs() would round to the thread's 28 digits
+    if not rounded.is_finite() or rounded.copy_abs() >= Exact(10) ** (precision - scale):
         return None
     return positive_zero(rounded)
 
@@ -134,7 +147,10 @@ def _simpler(args: Args, target: Type) -> Node | None:
     (only,) = args
     if not isinstance(only, Literal) or not (convert := converter(only.type, target)):
         return None
-    return Literal(None if only.value is None else convert(only.value), target)
+    value = None if only.value is None else convert(only.value)
+    if isinstance(target, Timestamp) and value is not None and not EARLIEST <= value <= LATEST:
+        return None
+    return Literal(value, target)
 
 
 def _python(call: Any, args: tuple[Run, ...]) -> Run:

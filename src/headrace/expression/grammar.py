@@ -66,10 +66,12 @@ def _where(text: str, found: dict[str, Any]) -> ExpressionError:
     position = sum(map(len, lines[: int(found.get("line") or 1) - 1])) + int(found.get("col") or 1) - len(word)
     message = f"Unexpected `{word}`" if word else "The expression cannot be parsed"
     if problem.startswith("Required keyword"):
-        message, position = f"Something is missing after `{word}`", position + len(word)
+        message = f"Something is missing near `{word}`"
     elif problem.startswith("Expecting"):
         message = f"`{problem.removeprefix('Expecting ')}` is expected near `{word}`"
     elif problem.startswith("Expected TYPE"):
         message = f"`{word}` is no type"
     hint = f"A column of that name needs back-quotes: `{word}`." if word.lower() in RESERVED else None
+    if word.lower() in ("select", "with", "values", "from", "where", "as", "over"):
+        hint = "Write one expression, without SELECT, FROM, WHERE or AS."
     return source.unreadable(text, max(0, position), message, hint)

@@ -12,9 +12,13 @@ from headrace.errors import ExpressionError, did_you_mean, shown
 from headrace.expression.cast import cast
 from headrace.expression.coerce import same, written
 from headrace.expression.constant import identifier, quoted
-from headrace.expression.node import SCALARS, Call, Literal, Node, article, mistyped, plain
+from headrace.expression.node import SCALARS, Call, Literal, Name, Node, article, mistyped, plain
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, make, may_fail, strict
 from headrace.schema.types import Boolean, Integer, List, String, Struct, Type
+
+
+def _held(node: Node, text: str) -> str:
+    return text if isinstance(node, Name) or (isinstance(node, Call) and node.name in (".", "[]")) else f"({text})"
 
 
 def _name(call: Call) -> str:
@@ -43,7 +47,7 @@ OPERATIONS["."] = Operation(
     python=_member_python,
     # In parentheses the struct cannot be taken for a table of the same name.
     spark=lambda call, args: f"({args[0]}).{quoted(_name(call))}",
-    text=lambda call, args: f"{args[0]}.{identifier(_name(call))}",
+    text=lambda call, args: f"{_held(call.args[0], args[0])}.{identifier(_name(call))}",
     nullable=_member_nullable,
 )
 
@@ -66,7 +70,7 @@ def _element(values: list[Any], index: int) -> Any:
 OPERATIONS["[]"] = Operation(
     python=strict(_element),
     spark=lambda _, args: f"get({args[0]}, TRY_CAST({args[1]} AS INT))",
-    text=lambda _, args: f"{args[0]}[{args[1]}]",
+    text=lambda call, args: f"{_held(call.args[0], args[0])}[{args[1]}]",
     nullable=may_fail,
 )
 

@@ -12,15 +12,22 @@ from collections.abc import Callable
 from decimal import Decimal as Exact
 from typing import Any
 
-from headrace.expression.arithmetic import number, overflows
+from headrace.expression.arithmetic import number, overflows, signed
 from headrace.expression.cast import NOT_FINITE, cast, whole
 from headrace.expression.coerce import decimal_type, written
 from headrace.expression.node import Call, Literal, Node, mistyped
 from headrace.expression.operation import OPERATIONS, Operation, Run, make, strict
-from headrace.schema.types import SMALLEST_INTEGER, Decimal, Float, Integer
+from headrace.schema.types import Decimal, Float, Integer
+
+
+def _magnitude(value: Any) -> Any:
+    if isinstance(value, int):
+        return whole(abs(value))
+    return value.copy_abs() if isinstance(value, Exact) else abs(value)
+
 
 OPERATIONS["abs"] = Operation(
-    python=strict(lambda x: whole(abs(x)) if isinstance(x, int) else abs(x)),
+    python=strict(_magnitude),
     spark=lambda call, args: (
         # abs() of the smallest integer would throw
         f"TRY_CAST(abs(CAST({args[0]} AS DECIMAL(20,0))) AS BIGINT)"
@@ -38,14 +45,18 @@ OPERATIONS["finite"] = Operation(
     python=strict(lambda x: x if math.isfinite(x) else None),
     spark=lambda _, args: NOT_FINITE.format(args[0]),
     nullable=lambda args, _: args[0].nullable or not args[0].finite,
+    finite=True,
     simpler=lambda args, _: args[0] if args[0].finite else None,
 )
 
 
+_EDGE = 2.0**63 - 1024
+"""The largest double below 2^63."""
+
+
 def _rounded_float(function: Callable[[float], int]) -> Callable[[float], int | None]:
     def run(value: float) -> int | None:
-        result = whole(function(value)) if math.isfinite(value) else None
-        return None if result == SMALLEST_INTEGER else result
+        return function(value) if -_EDGE < value < _EDGE else None
 
     return run
 
@@ -59,9 +70,10 @@ def _rounding(name: str, function: Callable[[Any], int]) -> Operation:
     def spark(call: Call, args: tuple[str, ...]) -> str:
         if isinstance(call.type, Decimal):
             return f"CAST({name}({args[0]}) AS {call.type.ddl})"
-        # Spark saturates at both ends of 64 bits: stepping over each end and back turns both to NULL.
-        inside = f"try_add(try_subtract({name}(nanvl({args[0]}, CAST(NULL AS DOUBLE))), 1L), 1L)"
-        return f"try_subtract(try_add({inside}, 1L), 1L)"
+        # Past 64 bits Spark throws, or saturates, by setting. So everything past the edge, NaN and NULL (which least
+        # and greatest pass over) become the edge itself, and a step over the end of 64 bits and back makes it NULL.
+        inside = f"{name}(greatest(least({args[0]}, {_EDGE!r}D), (-{_EDGE!r}D)))"
+        return f"try_subtract(try_add(try_add(try_subtract({inside}, 1025L), 1025L), 1024L), 1024L)"
 
     return Operation(python=python, spark=spark, nullable=overflows)
 
@@ -72,7 +84,7 @@ OPERATIONS["ceil"] = _rounding("ceil", math.ceil)
 
 def absolute(node: Node) -> Node:
     """`abs(node)`."""
-    return make("abs", (number(node, "abs"),), node.type)
+    return make("abs", (signed(node, "abs"),), node.type)
 
 
 def square_root(node: Node) -> Node:

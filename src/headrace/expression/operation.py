@@ -74,11 +74,11 @@ class Operation:
     spark
         Given the call and its arguments' Spark SQL, the Spark SQL of the call, in parentheses where it needs them.
     text
-        The same in the canonical form; `infix` says that it needs parentheses inside another operation.
+        The same in the canonical form; `infix` says that it and its operands may need parentheses.
     nullable
         Whether the result may be null.
     finite
-        Whether a float result is finite when the arguments are.
+        Whether a float result is finite: always, never for sure, or (None) when the arguments are.
     simpler
         Another node that means the same, or None. Keeps one meaning from having two forms.
     """
@@ -88,7 +88,7 @@ class Operation:
     text: Callable[[Call, Texts], str] = as_function
     infix: bool = False
     nullable: Callable[[Args, Type], bool] = any_null
-    finite: bool = True
+    finite: bool | None = None
     simpler: Callable[[Args, Type], Node | None] = unchanged
 
 
@@ -107,8 +107,9 @@ def make(name: str, args: Args, kind: Type) -> Node:
     if size > MAX_SIZE:
         hint = f"At most {MAX_SIZE:,} operations, computed columns written out; let the producer send part of it."
         raise ExpressionError("unsupported-expression", "The expression is too long.", got=f"{size:,}", hint=hint)
-    floats = [arg for arg in args if isinstance(arg.type, Float)]
-    finite = operation.finite and all(arg.finite for arg in floats)
+    finite = operation.finite
+    if finite is None:
+        finite = all(arg.finite for arg in args if isinstance(arg.type, Float))
     return Call(name, args, kind, operation.nullable(args, kind), finite, depth, size)
 
 
@@ -144,10 +145,12 @@ def text(node: Node) -> str:
         return constant.identifier(node.name)
     if isinstance(node, Literal):
         return constant.text(node.value, node.type)
-    return OPERATIONS[node.name].text(node, tuple(_operand(arg) for arg in node.args))
+    operation = OPERATIONS[node.name]
+    return operation.text(node, tuple(operand(arg) if operation.infix else text(arg) for arg in node.args))
 
 
-def _operand(node: Node) -> str:
+def operand(node: Node) -> str:
+    """The canonical SQL of a tree inside an infix operation, in parentheses where it needs them."""
     return f"({text(node)})" if isinstance(node, Call) and OPERATIONS[node.name].infix else text(node)
 
 

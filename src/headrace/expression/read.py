@@ -70,7 +70,7 @@ class _Reader:
         while type(tree).__name__ == "Paren":
             tree = tree.this
         self.depth += 1
-        if self.depth > 2 * MAX_DEPTH:
+        if self.depth > MAX_DEPTH:
             raise too_deep(f"more than {MAX_DEPTH} levels")
         node = self._node(type(tree).__name__, tree)
         self.depth -= 1
@@ -157,7 +157,9 @@ class _Reader:
         return comparison.among(self.node(tree.this), tuple(map(self.node, tree.expressions)))
 
     def _like(self, tree: Any) -> Node:
-        return comparison.like(*self._both(tree))
+        _only(tree, "this", "expression", "negate")
+        found = comparison.like(self.node(tree.this), self.node(tree.expression))
+        return logic.negation(found) if tree.args.get("negate") else found
 
     def _case(self, tree: Any) -> Node:
         _only(tree, "this", "ifs", "default")

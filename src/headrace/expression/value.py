@@ -17,7 +17,7 @@ from headrace.errors import ExpressionError, shown
 from headrace.expression import logic, operation
 from headrace.expression.coerce import digits_of
 from headrace.expression.column import Column
-from headrace.expression.node import Call, Literal, Name, Node, mistyped, names, plain
+from headrace.expression.node import Call, Literal, Name, Node, article, mistyped, names, plain
 from headrace.expression.numeric import finite
 from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Float, Integer, String, Type
 
@@ -77,8 +77,8 @@ def _substituted(node: Node, mapping: Mapping[str, Expression]) -> Node:
     if isinstance(node, Name) and node.name in mapping:
         other = mapping[node.name]
         if other.type != node.type:
-            got = f"{node.name} = {other.text}"
-            raise mistyped(f"Column {shown(node.name, 60)} is a {node.type}, its expression a {other.type}.", got)
+            types = f"is {article(node.type)}, its expression {article(other.type)}"
+            raise mistyped(f"Column {shown(node.name, 60)} {types}.", f"{node.name} = {other.text}")
         return other.root
     if isinstance(node, Call):
         return operation.make(node.name, tuple(_substituted(arg, mapping) for arg in node.args), node.type)

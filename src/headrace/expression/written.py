@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.clock import parse_timestamp
 from headrace.errors import ExpressionError, shown
-from headrace.expression.cast import cast
+from headrace.expression.cast import EARLIEST, LATEST, converter
 from headrace.expression.coerce import digits_of
 from headrace.expression.node import Literal, mistyped
 from headrace.schema.types import (
@@ -27,7 +27,6 @@ from headrace.schema.types import (
     Type,
 )
 
-_EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
 _WHOLE = re.compile(r"[0-9]+")
 _FRACTION = re.compile(r"[0-9]+[.][0-9]*|[.][0-9]+")
 _FLOAT = re.compile(r"(?:[0-9]+[.]?[0-9]*|[.][0-9]+)[eE][+-]?[0-9]+")
@@ -70,14 +69,14 @@ def moment(written: str) -> Literal:
     >>> moment("1970-01-01T00:00:01Z").value
     1000000
     """
-    found = cast(Literal(written, String()), Timestamp())
-    value = found.value if isinstance(found, Literal) else None
+    convert = converter(String(), Timestamp())
+    value = None if convert is None else convert(written)
     if value is None:
         naive = any(parse_timestamp(written + rest) is not None for rest in ("Z", "T00:00:00Z", ":00Z"))
         code = "naive-timestamp" if naive else "bad-expression"
         message = "A timestamp needs a UTC offset." if naive else "A timestamp cannot be read."
         raise ExpressionError(code, message, got=shown(written), hint="Write it as TIMESTAMP '2026-01-31T12:00:00Z'.")
-    if not _EARLIEST <= value <= _LATEST:
+    if not EARLIEST <= value <= LATEST:
         raise ExpressionError("bad-expression", "A timestamp is outside the years 1 to 9999.", got=shown(written))
     return Literal(value, Timestamp())
 

@@ -36,9 +36,9 @@ def batches(log: EmbeddedLog, topic: str, partition: int, *, start: int, end: in
     Examples
     --------
     >>> import tempfile
-    >>> log = EmbeddedLog(tempfile.mkdtemp())
-    >>> _ = log.create_topic("payments"), log.append("payments", b"{}", headers=(("trace", b"1"),))
-    >>> [batch.column("headers").to_pylist() for batch in batches(log, "payments", 0, start=0, end=1)]
+    >>> with tempfile.TemporaryDirectory() as folder, EmbeddedLog(folder) as log:
+    ...     _ = log.create_topic("payments"), log.append("payments", b"{}", headers=(("trace", b"1"),))
+    ...     [batch.column("headers").to_pylist() for batch in batches(log, "payments", 0, start=0, end=1)]
     [[[{'key': 'trace', 'value': b'1'}]]]
     """
     while start < end:

@@ -24,6 +24,7 @@ from headrace.log.frame import Frame, records, split
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
 from headrace.log.record import Headers, Message, Position, Record, sizes
+from headrace.log.slice import Span
 from headrace.log.topic import FOREVER, Retention, Topic, check_limit, check_name, check_offset, unknown
 
 FIRST_NAP, LONGEST_NAP = 0.0005, 0.004
@@ -43,7 +44,7 @@ class EmbeddedLog:
     Examples
     --------
     >>> import tempfile
-    >>> with EmbeddedLog(tempfile.mkdtemp()) as log:
+    >>> with tempfile.TemporaryDirectory() as folder, EmbeddedLog(folder) as log:
     ...     _ = log.create_topic("payments", partitions=2)
     ...     _ = log.append("payments", b"{}", key=b"card-1")
     ...     log.end_offsets("payments")
@@ -164,6 +165,13 @@ class EmbeddedLog:
                 found.append(frame)
                 size += len(frame.body)
         return found
+
+    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[Span]:
+        """See `slice.Spanned`."""
+        form, database = self._checked(topic, partition)
+        with database.reading() as connection:
+            self._check_offset(connection, form, partition, offset)
+            return table.spans(connection, partition, offset, limit)
 
     def wait(self, topic: str, positions: Offsets, timeout: float) -> bool:
         """See `Log.wait`. Another process's append is seen within about `LONGEST_NAP` seconds."""

@@ -14,6 +14,7 @@ from headrace.clock import Clock, SystemClock
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
 from headrace.log.record import Headers, Message, Position, Record, sizes
+from headrace.log.slice import Span
 from headrace.log.topic import FOREVER, Retention, Topic, agree, check_limit, check_name, check_offset, unknown
 
 
@@ -132,6 +133,13 @@ class MemoryLog:
                     break
                 taken.append(record)
         return taken
+
+    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[Span]:
+        """See `slice.Spanned`; every record is a span."""
+        return [
+            Span(record.arrived_at, partition, record.offset, record.offset + 1)
+            for record in self.read(topic, partition, offset, limit=limit)
+        ]
 
     def wait(self, topic: str, positions: Offsets, timeout: float) -> bool:
         """See `Log.wait`."""

@@ -2,15 +2,38 @@
 
 Dedup and watermarks allow for the spread of arrival times among unread partitions; a share per partition, as Kafka's
 source takes it, would let that spread grow with the backlog. This takes records in the order (arrived_at, partition,
-offset) and stops after `most`.
+offset) and stops after `most`. It looks at spans of offsets, not at records, so it costs little beside reading them.
 """
 
 from __future__ import annotations
 
-from headrace.log.protocol import Log, Offsets
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from headrace.log.protocol import Offsets
+
+SPANS = 1000
 
 
-def bounded(log: Log, topic: str, start: Offsets, end: Offsets, *, most: int) -> dict[int, int]:
+class Span(NamedTuple):
+    """Offsets [base, next) of one partition that arrived at one time."""
+
+    arrived_at: int
+    partition: int
+    base: int
+    next: int
+
+
+class Spanned(Protocol):
+    """A log that knows the arrival times of its offsets without reading the records."""
+
+    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[Span]:
+        """Spans with something at or past `offset`, in order; empty at the end offset."""
+        ...
+
+
+def bounded(log: Spanned, topic: str, start: Offsets, end: Offsets, *, most: int) -> dict[int, int]:
     """Where to stop between `start` and `end` after at most `most` offsets.
 
     Examples
@@ -24,33 +47,26 @@ def bounded(log: Log, topic: str, start: Offsets, end: Offsets, *, most: int) ->
     >>> sum(stop.values())
     4
     """
-    behind = {partition: offset for partition, offset in end.items() if offset > start[partition]}
-    if sum(offset - start[partition] for partition, offset in behind.items()) <= most:
+    # Compaction leaves gaps: offsets without records count for nothing, and a range of them alone is passed at once.
+    if sum(end[partition] - start[partition] for partition in end) <= most:
         return dict(end)
+    stop, left = dict(start), most
+    for span in heapq.merge(*(_walk(log, topic, partition, start[partition], end[partition]) for partition in end)):
+        taken = min(min(span.next, end[span.partition]) - span.base, left)
+        stop[span.partition] = span.base + taken
+        left -= taken
+        if left == 0:
+            return stop
+    return dict(end)
 
-    def reach(time: int) -> dict[int, int]:
-        at = log.offset_at(topic, time)
-        return {partition: min(max(at[partition], start[partition]), end[partition]) for partition in end}
 
-    def taken(stop: Offsets) -> int:
-        return sum(stop[partition] - start[partition] for partition in end)
-
-    low = min(log.read(topic, partition, start[partition], limit=1)[0].arrived_at for partition in behind)
-    step = 1
-    while taken(reach(low + step)) <= most:
-        step *= 2
-    high = low + step
-    while high - low > 1:
-        middle = (low + high) // 2
-        if taken(reach(middle)) <= most:
-            low = middle
-        else:
-            high = middle
-    # All that arrived before `low` fits; of what arrived at `low` itself the rest is filled up in partition order.
-    stop, beyond = reach(low), reach(high)
-    left = most - taken(stop)
-    for partition in sorted(stop):
-        more = min(beyond[partition] - stop[partition], left)
-        stop[partition] += more
-        left -= more
-    return stop
+def _walk(log: Spanned, topic: str, partition: int, offset: int, end: int) -> Iterator[Span]:
+    while offset < end:
+        spans = log.spans(topic, partition, offset, limit=SPANS)
+        for span in spans:
+            if span.base >= end:
+                return
+            yield span._replace(base=max(span.base, offset))
+        if not spans:
+            return
+        offset = spans[-1].next

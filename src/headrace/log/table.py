@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from headrace.errors import MachineError
-from headrace.log.frame import Frame, offsets_of
+from headrace.log.frame import SPARSE, Frame, offsets_of
+from headrace.log.slice import Span
 from headrace.log.topic import Topic
 
 FORMAT = 1
@@ -89,6 +90,18 @@ def scan(connection: sqlite3.Connection, partition: int, offset: int) -> Iterato
         rows.close()
 
 
+def spans(connection: sqlite3.Connection, partition: int, offset: int, limit: int) -> list[Span]:
+    """The arrival times of the offsets from `offset` on, without reading a body."""
+    table = f"frame_{partition}"
+    rows = connection.execute(
+        f"SELECT arrived_at, {partition}, base, next FROM {table}"
+        f" WHERE base >= coalesce((SELECT max(base) FROM {table} WHERE base <= ?), ?) AND next > ? AND count > 0"
+        " ORDER BY base LIMIT ?",
+        (offset, offset, offset, limit),
+    )
+    return [Span(*row) for row in rows]
+
+
 def bisect(
     connection: sqlite3.Connection, partition: int, column: Literal["arrived_at", "bytes"], bound: int
 ) -> int | None:
@@ -126,6 +139,14 @@ def _after(connection: sqlite3.Connection, table: str, offset: int) -> int:
 def offset_at(connection: sqlite3.Connection, partition: int, time: int) -> int:
     """The first offset with `arrived_at >= time`, or the end."""
     base = bisect(connection, partition, "arrived_at", time)
-    for frame in scan(connection, partition, base) if base is not None else ():
-        return offsets_of(frame)[0]
-    return end(connection, partition).offset
+    row = (
+        base is not None
+        and connection.execute(
+            f"SELECT base, flags FROM frame_{partition} WHERE base >= ? AND count > 0 ORDER BY base LIMIT 1", (base,)
+        ).fetchone()
+    )
+    if not row:
+        return end(connection, partition).offset
+    if row[1] & SPARSE:
+        return offsets_of(next(scan(connection, partition, row[0])))[0]
+    return int(row[0])

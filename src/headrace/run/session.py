@@ -6,14 +6,26 @@ Whoever brings a session of their own keeps their settings; what Headrace's mean
 
 from __future__ import annotations
 
+import os
+import sys
+
 from pyspark.sql import SparkSession
 
+from headrace.machine import find_java
+
 SETTINGS: dict[str, str] = {
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": "1g",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -23,6 +35,9 @@ SETTINGS: dict[str, str] = {
 
 def local_session(name: str, slots: int = 2) -> SparkSession:
     """A Spark session inside this process, with `slots` task slots."""
+    # Spark's Python workers must find this very installation, whatever `python3` happens to be first on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = str(find_java().home)
     builder = SparkSession.builder.master(f"local[{slots}]").appName(name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)

@@ -18,6 +18,8 @@ Records leave as Arrow batches. Meaning is put into the bytes by `run.admit`; wr
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +55,14 @@ OPTIONS = (
 
 
 def register(session: SparkSession) -> None:
-    """Make `headrace_log` known to a session."""
+    """Make `headrace_log` known to a session.
+
+    The workers of a local session then run this very interpreter, the one that has Headrace: left alone, Spark takes
+    whatever `python3` is on the path. PYSPARK_PYTHON, when set, is kept.
+    """
+    context = session.sparkContext
+    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
     session.dataSource.register(LogSource)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.clock import parse_timestamp, show_duration
+from headrace.clock import SECOND, parse_timestamp
 from headrace.define.stream import Stream
 from headrace.log.record import Record
 from headrace.schema.json import decoder
@@ -107,11 +107,11 @@ def _reader(stream: Stream) -> Callable[[Record], Judgement]:
         identity = f"{record.topic}/{record.partition}/{record.offset}" if id_field is None else str(row[id_field])
         event = Event(row, event_time, identity, place)
         if event_time - arrived_at > skew:
-            ahead = show_duration(event_time - arrived_at)
-            return Judgement(record, place, "future", f"{ahead} ahead of its arrival", event)
+            ahead = (event_time - arrived_at) // SECOND
+            return Judgement(record, place, "future", f"dated {ahead} s after its arrival", event)
         if arrived_at - event_time > lateness:
-            behind = show_duration(arrived_at - event_time)
-            return Judgement(record, place, "late", f"arrived {behind} after it happened", event)
+            behind = (arrived_at - event_time) // SECOND
+            return Judgement(record, place, "late", f"arrived {behind} s after it happened", event)
         return Judgement(record, place, "admitted", None, event)
 
     return read

@@ -7,8 +7,8 @@ that a record is parsed once however many fields it has.
 Three things make `try_parse_json` strict. It stops after the first value, so the record is parsed as the first element
 of `[record,"end"]`: whatever follows the value inside the record would come before that end, and the end is a text that
 the record cannot contain, nor spell with escapes. A string is told from everything else by a cast to BINARY, which only
-strings survive; other scalars by `schema_of_variant`, which is asked only when a cast to DOUBLE shows that the value is
-no container, since its cost on containers can be quadratic.
+strings survive; other scalars by `schema_of_variant`, which is asked only after a cast has shown that the value is no
+container, since its cost on containers can be quadratic.
 """
 
 from __future__ import annotations
@@ -118,11 +118,22 @@ class _Stages:
                 return _struct_part(kind, source, inner, path, optional, parts)
             case List(element):
                 elements = self.new(stage, _get(source, "array<variant>"))
+                if not isinstance(element, Struct | List):
+                    return self.scalars(kind, elements, source, path, optional, stage + 1)
                 outcome = _outcome(element, "__e", f"{path}[]", kind.optional, 1)
                 read = self.new(stage + 1, f"transform({elements}, __e -> {outcome})")
                 return _list_part(kind, source, read, path, optional)
         typed = self.new(stage, _scalar(kind, source))
         return _Part(typed, _reason(kind, source, typed, path, optional))
+
+    def scalars(self, kind: List, elements: str, source: str, path: str, optional: bool, stage: int) -> _Part:
+        """The common list, cheaper than `_outcome` would read it: reasons are looked for only where a null came out."""
+        scalar = _scalar(kind.element, "__e")
+        typed = self.new(stage, f"transform({elements}, __e -> {scalar})")
+        reason = _reason(kind.element, "__e", scalar, f"{path}[]", kind.optional)
+        reasons = _first_of(f"transform({elements}, __e -> {reason})")
+        within = f"CASE WHEN exists({typed}, __e -> __e IS NULL) THEN {reasons} END"
+        return _Part(typed, _reason(kind, source, typed, path, optional, within=within))
 
 
 def _struct_part(kind: Struct, source: str, inner: str, path: str, optional: bool, parts: list[_Part]) -> _Part:
@@ -134,7 +145,7 @@ def _struct_part(kind: Struct, source: str, inner: str, path: str, optional: boo
 
 def _list_part(kind: List, source: str, read: str, path: str, optional: bool) -> _Part:
     value = f"transform({read}, __r -> __r.value)"
-    within = f"get(filter(transform({read}, __r -> __r.reason), __r -> __r IS NOT NULL), 0)"
+    within = _first_of(f"transform({read}, __r -> __r.reason)")
     return _Part(value, _reason(kind, source, read, path, optional, within=within))
 
 
@@ -162,6 +173,10 @@ def _outcome(kind: Type, source: str, path: str, optional: bool, depth: int) -> 
 
 def _first(reasons: Iterable[str]) -> str:
     return f"coalesce({', '.join([*reasons, 'CAST(NULL AS STRING)'])})"
+
+
+def _first_of(reasons: str) -> str:
+    return f"get(filter({reasons}, __r -> __r IS NOT NULL), 0)"
 
 
 def _pair(part: _Part) -> str:
@@ -197,23 +212,28 @@ def _scalar(kind: Type, source: str) -> str:
             moment = f"timestamp_micros({_get(source, 'bigint')} * {Timestamp.units[unit]}L)"
             return _between(whole, f"{first}L", f"{last}L", moment)
         case Integer():
-            return _when(source, "schema_of_variant({0}) = 'BIGINT'", _get(source, "bigint"))
+            return _when(_get(source, "bigint"), f"schema_of_variant({source}) = 'BIGINT'")
         case Boolean():
-            return _when(source, "schema_of_variant({0}) = 'BOOLEAN'", _get(source, "boolean"))
+            return _when(_get(source, "boolean"), f"schema_of_variant({source}) = 'BOOLEAN'")
         case Float():
             double = _get(source, "double")
-            finite = f"CASE WHEN abs({double}) <= {_LARGEST_FLOAT} THEN {double} + 0.0D END"
-            return _when(source, "schema_of_variant({0}) NOT IN ('STRING', 'BOOLEAN')", finite)
+            number = f"schema_of_variant({source}) NOT IN ('STRING', 'BOOLEAN')"
+            return _when(double, f"abs({double}) <= {_LARGEST_FLOAT} AND {number}", f"{double} + 0.0D")
         case Decimal():
-            plain = _get(source, "string")
-            fits = f"CASE WHEN {plain} RLIKE {_whole(rules.decimal_pattern(kind))} THEN CAST({plain} AS {kind.ddl}) END"
-            return _when(source, "schema_of_variant({0}) NOT IN ('DOUBLE', 'BOOLEAN')", fits)
+            plain, pattern = _get(source, "string"), _whole(rules.decimal_pattern(kind))
+            fits = f"CASE WHEN {plain} RLIKE {pattern} THEN {plain} END"
+            return _when(
+                fits, f"schema_of_variant({source}) NOT IN ('DOUBLE', 'BOOLEAN')", f"CAST({plain} AS {kind.ddl})"
+            )
     raise TypeError(kind)
 
 
-def _when(source: str, condition: str, then: str) -> str:
-    """`then` if the condition on a scalar holds; CASE keeps containers from the condition, AND would not promise it."""
-    return f"CASE WHEN {_get(source, 'double')} IS NULL THEN NULL WHEN {condition.format(source)} THEN {then} END"
+def _when(cast: str, condition: str, then: str | None = None) -> str:
+    """The value if a cast of it succeeds, which no container's does, and the condition on its type holds.
+
+    CASE keeps containers from the condition; AND would not promise it, as Spark may hoist what stands in it.
+    """
+    return f"CASE WHEN {cast} IS NULL THEN NULL WHEN {condition} THEN {then or cast} END"
 
 
 def _between(value: str, least: str, greatest: str, then: str) -> str:

@@ -1,0 +1,52 @@
+"""`headrace logs`: the end of each process's log file, and what is added to it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import data, talk
+from headrace.errors import UsageError, did_you_mean, shown
+
+NAMES = ("pipeline", "serve", "supervisor")
+LOOK = 0.2
+
+
+@click.command("logs")
+@click.argument("name", required=False, metavar="[NAME]")
+@options.project_options
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until Ctrl-C.")
+@click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True, help="How many lines of each.")
+def command(name: str | None, path: Path | None, env: str | None, follow: bool, lines: int) -> None:
+    """Show what the processes have said.
+
+    NAME is pipeline, serve or supervisor (which speaks to a file after `up --detach`); without it all of them are
+    shown, each line with its process in front.
+    """
+    from headrace import config
+    from headrace.supervisor import logfile, place
+
+    where = place.place(config.load(path, env=env))
+    if name is not None and name not in NAMES:
+        raise UsageError("bad-usage", "There is no such process.", got=shown(name), hint=did_you_mean(name, NAMES))
+    files = {known: where.log(known) for known in NAMES if name in (None, known)}
+    added = logfile.follow(files, _pause) if follow else iter(())
+    for known, file in files.items():
+        for line in logfile.last_lines(file, lines):
+            data(_shown(known, line, named=name is not None))
+    if not follow and not any(file.exists() for file in files.values()):
+        talk("There are no logs yet: nothing was started.")
+    for known, line in added:
+        data(_shown(known, line, named=name is not None))
+
+
+def _shown(name: str, line: str, *, named: bool) -> str:
+    return line if named else f"{name:<10} {line}"
+
+
+def _pause() -> bool:
+    time.sleep(LOOK)
+    return False

@@ -1,0 +1,93 @@
+"""`headrace run pipeline|serve`: one process in the foreground, as `headrace up` and production run it."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import talk
+
+INTERRUPTED = 130
+DRAIN = 30.0
+"""Seconds in which a process must have ended after it was asked to."""
+
+
+@click.group("run")
+def command() -> None:
+    """Run one process of the project in the foreground.
+
+    SIGTERM ends it in order, with exit code 0; Ctrl-C as well, with exit code 130.
+    """
+
+
+@command.command("pipeline")
+@options.project_options
+def pipeline(path: Path | None, env: str | None) -> int:
+    """Run the Spark pipeline: events in, tiles out."""
+    from headrace import project
+
+    loaded = project.load(path, env)
+    with stopping() as stop:
+        from headrace.run import pipeline as running
+
+        running.main(loaded.plan(), loaded.config, stop.event)
+    return stop.code
+
+
+@command.command("serve")
+@options.project_options
+@click.option("--port", type=click.IntRange(0, 65_535), metavar="N", help="The port; 0 takes a free one.")
+def serve(path: Path | None, env: str | None, port: int | None) -> int:
+    """Run serving: tiles in, feature values over HTTP out."""
+    from headrace import project
+
+    loaded = project.load(path, env)
+    with stopping() as stop:
+        from headrace.serve import server
+
+        server.main(loaded, stop.event, port=port)
+    return stop.code
+
+
+class Stop:
+    """A request to end: an event for whoever waits, and the exit code it leads to."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.code = 0
+
+
+@contextlib.contextmanager
+def stopping(drain: float = DRAIN) -> Iterator[Stop]:
+    """While entered, SIGTERM and Ctrl-C ask to end. Whoever does not end in time is ended."""
+    stop, over = Stop(), threading.Event()
+
+    def ask(number: int, _: FrameType | None) -> None:
+        stop.code = INTERRUPTED if number == signal.SIGINT else 0
+        # In a thread: the interrupted one may hold the event's own lock.
+        _thread.start_new_thread(stop.event.set, ())
+
+    def watch() -> None:
+        stop.event.wait()
+        if not over.wait(drain):
+            talk(f"It did not end within {drain:.0f} s of being asked to: ending it.")
+            os._exit(1)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    threading.Thread(target=watch, name="stopping", daemon=True).start()
+    try:
+        yield stop
+    finally:
+        over.set()
+        stop.event.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,107 @@
+"""`headrace send`: rows of a file into a stream. It writes straight to the log, whether or not anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import data_json, talk
+from headrace.errors import ProjectError, UsageError, did_you_mean, shown
+
+if TYPE_CHECKING:
+    from headrace.define.stream import Stream
+    from headrace.project import Project
+    from headrace.send.deliver import Sent
+    from headrace.send.source import Source
+
+
+@click.command("send")
+@click.argument("stream", metavar="STREAM")
+@click.argument("file", metavar="FILE")
+@options.project_options
+@click.option("--format", type=click.Choice(["jsonl", "csv", "parquet"]), help="Otherwise the file's ending says.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="Events in a second, evenly spaced.")
+@click.option("--rebase", is_flag=True, help="Shift event times so that the last is now; with --rate each is now.")
+@click.option("--keep-going", is_flag=True, help="Leave out rows that do not fit instead of stopping at the first.")
+@click.option("--raw", is_flag=True, help="Send lines as they are, unchecked: for poison on purpose.")
+@options.as_json
+def command(stream: str, file: str, path: Path | None, env: str | None, as_json: bool, **wishes: Any) -> None:
+    """Send the rows of a file to a stream.
+
+    FILE holds JSON lines, CSV with a header, or Parquet; - reads stdin, as JSON lines unless --format says otherwise.
+    Every row is checked against the stream's fields before it is sent. The exit code is 0 when every row was sent or,
+    with --keep-going, left out.
+    """
+    from headrace import project
+    from headrace.config import names
+    from headrace.send.deliver import Wish, send
+    from headrace.send.source import source
+    from headrace.topics import create, open_log, topics
+
+    loaded = project.load(path, env)
+    declared = find_stream(loaded, stream)
+    given = source(file, wishes.pop("format"))
+    wish = Wish(**wishes)
+    if wish.raw and (given.format != "jsonl" or wish.rebase):
+        raise UsageError("bad-usage", "--raw takes lines as they are: JSON lines alone, and without --rebase.")
+    _say_left_out(given, declared)
+    topic = names(loaded.config).topic(declared.name)
+    began = time.monotonic()
+    with open_log(loaded.config) as log, bar(given) as progress:
+        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
+        done = send(given, declared, log, topic, wish=wish, progress=progress)
+    tell(done, declared, topic, time.monotonic() - began, as_json=as_json)
+
+
+def find_stream(loaded: Project, name: str) -> Stream:
+    """A stream of the project by its name."""
+    known = {stream.name: stream for stream in loaded.streams}
+    if name in known:
+        return known[name].base
+    raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=did_you_mean(name, known))
+
+
+def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: bool) -> None:
+    """Say what was done."""
+    for fault in done.faults:
+        talk(f"left out: {fault.place}: {fault.reason} (got {fault.got})")
+    if done.refused > len(done.faults):
+        talk(f"left out: {done.refused - len(done.faults):,} more")
+    rate = done.sent / seconds if seconds > 0 else 0.0
+    refused = f", {done.refused:,} left out" if done.refused else ""
+    events = "event" if done.sent == 1 else "events"
+    talk(f"Sent {done.sent:,} {events} to {stream.name} in {seconds:.1f} s ({rate:,.0f}/s){refused}.")
+    if as_json:
+        told = {"stream": stream.name, "topic": topic, "sent": done.sent, "refused": done.refused}
+        faults = [fault._asdict() for fault in done.faults]
+        data_json(told | {"seconds": round(seconds, 3), "per_second": round(rate, 1), "faults": faults})
+
+
+def _say_left_out(given: Source, stream: Stream) -> None:
+    if given.format == "csv":
+        from headrace.send.csv_text import left_out
+
+        for name in left_out(given, stream.schema):
+            talk(f"Column {name!r} is no field of {stream.name} and is left out.")
+
+
+@contextlib.contextmanager
+def bar(given: Source) -> Iterator[Callable[[int, Sent], None]]:
+    """A progress bar on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _sent: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown_bar:
+        task = shown_bar.add_task("sending", total=given.size)
+        yield lambda done, sent: shown_bar.update(task, completed=done, description=f"{sent.sent:,} sent")

@@ -1,0 +1,104 @@
+"""`headrace status`: what runs, what it has read, and how far behind it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import data, data_json, table
+
+NOT_READY = 1
+
+
+@click.command("status")
+@options.project_options
+@options.as_json
+def command(path: Path | None, env: str | None, as_json: bool) -> int:
+    """Show what runs, what it reads, and how far behind it is.
+
+    The exit code is 0 when everything is ready and 1 when it is not.
+    """
+    from headrace import config
+    from headrace.clock import SystemClock
+    from headrace.supervisor import place
+    from headrace.supervisor.report import report
+    from headrace.topics import open_log
+
+    loaded, now = config.load(path, env=env), SystemClock().now()
+    with open_log(loaded) as log:
+        found = report(loaded, place.place(loaded), log, now)
+    if as_json:
+        data_json(found)
+    else:
+        show(found, now)
+    return 0 if found["state"] == "ready" else NOT_READY
+
+
+def show(found: dict[str, Any], now: int) -> None:
+    """Print a report as people read it."""
+    since = "" if found["since"] is None else f" for {_ago(now - found['since'])}"
+    data(f"{found['project']}: {found['state']}{since}{' at ' + found['url'] if found['url'] else ''}")
+    if found["processes"]:
+        data("")
+        rows = [
+            (name, each["state"], _text(each["pid"]), _text(each["port"]), f"{each['restarts']}", _exit(each["exit"]))
+            for name, each in found["processes"].items()
+        ]
+        table(("process", "state", "pid", "port", "restarts", "last exit"), rows)
+    for name, stream in found["streams"].items():
+        data(f"\nstream {name}: {_counts(stream)}")
+    for name, tiles in found["tile_sets"].items():
+        data(f"tiles {name}: {_tiles(tiles)}")
+    for name, view in found["views"].items():
+        data(f"view {name}: {_view(view)}")
+    told = found["told_seconds_ago"]
+    if found["state"] != "ready" and told:
+        data(f"\nThe pipeline last spoke {_ago(int(told.get('pipeline', 0) * 1_000_000))} ago.")
+
+
+def _counts(stream: dict[str, Any]) -> str:
+    verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in stream.get("verdicts", {}).items() if count)
+    lag = f"{stream.get('lag_events', 0):,} events and {stream.get('lag_seconds', 0):.1f} s behind"
+    rate = f"{stream.get('rate_per_s', 0):,.1f}/s"
+    return f"{stream.get('read', 0):,} read ({verdicts or 'none'}), {rate}, {lag}"
+
+
+def _tiles(tiles: dict[str, Any]) -> str:
+    known = (
+        ("batch", "batch {}"),
+        ("batch_ms", "{:,} ms"),
+        ("state_rows", "{:,} rows of state"),
+        ("dropped_by_watermark", "{:,} dropped by the watermark"),
+    )
+    return ", ".join(text.format(tiles[name]) for name, text in known if tiles.get(name) is not None) or "no batch yet"
+
+
+def _view(view: Any) -> str:
+    if isinstance(view, dict) and view.get("freshness_ms") is not None:
+        return f"{view['freshness_ms'] / 1_000:.1f} s old"
+    return "nothing yet"
+
+
+def _ago(micros: int) -> str:
+    """A length of time to its two largest units.
+
+    >>> _ago(3_723_000_000)
+    '1h2m'
+    """
+    from headrace.clock import HOUR, MINUTE, SECOND, show_duration
+
+    size = SECOND if micros < HOUR else MINUTE
+    return show_duration(max(0, micros) // size * size)
+
+
+def _exit(code: int | None) -> str:
+    from headrace.supervisor.child import show_exit
+
+    return "-" if code is None else show_exit(code)
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else f"{value}"

@@ -1,0 +1,88 @@
+"""`headrace up`: start the project's processes and keep them running, or leave that to a process of its own."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import talk
+
+if TYPE_CHECKING:
+    from headrace.supervisor.supervise import Supervisor
+
+INTERRUPTED = 130
+LIVE_SECONDS = 1.0
+
+
+@click.command("up")
+@options.project_options
+@click.option("--detach", is_flag=True, help="Return as soon as everything is ready; `headrace down` ends it.")
+@click.option("--port", type=click.IntRange(0, 65_535), metavar="N", help="Serve on this port; 0 takes a free one.")
+def command(path: Path | None, env: str | None, detach: bool, port: int | None) -> int:
+    """Start the project's processes and keep them running.
+
+    Topics are created, then the Spark pipeline and serving are started; what exits is started again, after 1 s, 2 s,
+    4 s and so on to 30 s, and given up after five exits within two minutes. What each process says is in the
+    project's data folder under logs/.
+
+    Ctrl-C or SIGTERM ends everything within ten seconds; the exit code is 130 after Ctrl-C and 0 after SIGTERM.
+    """
+    from headrace import project
+    from headrace.supervisor import place, stack
+    from headrace.supervisor import up as running
+
+    loaded = project.load(path, env)
+    if detach:
+        chosen = [] if port is None else ["--port", str(port)]
+        again = stack.command("up", *chosen, path=path or loaded.config.root, env=loaded.config.env)
+        return running.detach(again, place.place(loaded.config), talk)
+    screen = Screen()
+    talk(f"Starting {loaded.config.name}; Ctrl-C stops everything.")
+    interrupted = running.up(loaded, path=path, port=port, say=screen.say, watch=screen.watch)
+    return INTERRUPTED if interrupted else 0
+
+
+class Screen:
+    """Lines that stay and, on a terminal, one below them that shows how it goes."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._drawn, self._next = False, 0.0
+
+    def say(self, line: str) -> None:
+        """Write a line that stays."""
+        self._clear()
+        talk(line)
+
+    def watch(self, supervisor: Supervisor) -> None:
+        """Draw the live line again, about once a second."""
+        if not self._live or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + LIVE_SECONDS
+        self._clear()
+        click.echo(live_line(supervisor.status()), err=True, nl=False)
+        self._drawn = True
+
+    def _clear(self) -> None:
+        if self._drawn:
+            click.echo("\r\x1b[2K", err=True, nl=False)
+        self._drawn = False
+
+
+def live_line(status: dict[str, object]) -> str:
+    """The state of everything in one line.
+
+    >>> live_line({"state": "ready", "processes": {"serve": {"state": "ready", "url": "http://127.0.0.1:8787"}}})
+    'ready | serve ready http://127.0.0.1:8787'
+    """
+    parts = [str(status["state"])]
+    processes = status["processes"]
+    if isinstance(processes, dict):
+        for name, found in processes.items():
+            parts.append(" ".join(filter(None, (name, found["state"], found.get("url")))))
+    return " | ".join(parts)

@@ -1,0 +1,89 @@
+"""How the pipeline is doing, told in a topic: verdict counts, lag, batches, state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace.clock import SECOND, Clock
+from headrace.log.protocol import Log
+from headrace.run.progress import as_of, last_batch_end
+from headrace.run.tally import Tally
+from headrace.run.verdict import VERDICTS
+
+if TYPE_CHECKING:
+    from headrace.run.pipeline import AdmissionQuery, TileQuery
+
+COMPONENT = "pipeline"
+EVERY = SECOND
+
+
+class Status:
+    """Publishes the state of the queries, at most once a second."""
+
+    def __init__(self, log: Log, topic: str, clock: Clock) -> None:
+        self.log, self.topic, self.clock = log, topic, clock
+        self._last = 0
+        self._read: dict[str, tuple[int, int]] = {}
+        self._duplicates: dict[str, Tally] = {}
+
+    def publish(self, admissions: Sequence[AdmissionQuery], tiles: Sequence[TileQuery]) -> None:
+        """Append one record under this component's key."""
+        now = self.clock.now()
+        if now - self._last < EVERY:
+            return
+        self._last = now
+        progress = {tile.tile_set.id: self._tile_progress(tile) for tile in tiles}
+        told = {
+            "component": COMPONENT,
+            "at": now,
+            "streams": {running.stream.name: self._stream(running, tiles, now) for running in admissions},
+            "tile_sets": progress,
+        }
+        self.log.append(self.topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+
+    def _stream(self, running: AdmissionQuery, tiles: Sequence[TileQuery], now: int) -> dict[str, Any]:
+        """Counts and lag of a stream. Duplicates are found by the first tile query that reads it."""
+        name = running.stream.name
+        counts = {verdict: running.tally.totals.get(verdict, 0) for verdict in VERDICTS}
+        read = sum(counts.values())
+        reader = next((tile for tile in tiles if tile.tile_set.stream.name == name), None)
+        duplicates = self._duplicates[reader.tile_set.id].totals.get("duplicate", 0) if reader else 0
+        counts["duplicate"] = min(duplicates, counts["admitted"])
+        counts["admitted"] -= counts["duplicate"]
+        before, seen = self._read.get(name, (now, read))
+        self._read[name] = (now, read)
+        included = last_batch_end((reader or running).place.checkpoint) or {}
+        ends = self.log.end_offsets(running.place.source)
+        return {
+            "read": read,
+            "verdicts": counts,
+            "lag_events": sum(end - included.get(partition, 0) for partition, end in ends.items()),
+            "lag_seconds": max(0, now - as_of(self.log, running.place.source, included, self.clock)) / SECOND,
+            "rate_per_s": round((read - seen) / ((now - before) / SECOND), 1) if now > before else 0.0,
+        }
+
+    def _tile_progress(self, tile: TileQuery) -> dict[str, Any]:
+        """What Spark says of the query's last batches; duplicates are added up from all of them."""
+        file = tile.place.checkpoint / "headrace" / "duplicates.json"
+        tally = self._duplicates.setdefault(tile.tile_set.id, Tally(file))
+        last = None
+        for last in tile.query.recentProgress:
+            if last.batchId > tally.batch:
+                tally.add(last.batchId, {"duplicate": _metric(last, "numDroppedDuplicateRows")})
+        if last is None:
+            return {"batch": None, "run": tile.target.run}
+        states = last.stateOperators
+        return {
+            "batch": last.batchId,
+            "batch_ms": last.batchDuration,
+            "state_rows": sum(state.numRowsTotal for state in states),
+            "state_bytes": sum(state.memoryUsedBytes for state in states),
+            "dropped_by_watermark": sum(state.numRowsDroppedByWatermark for state in states),
+            "run": tile.target.run,
+        }
+
+
+def _metric(progress: Any, name: str) -> int:
+    return sum(int(state.customMetrics.get(name, 0)) for state in progress.stateOperators)

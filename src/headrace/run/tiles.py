@@ -1,0 +1,88 @@
+"""Tiles in native Spark SQL: one row per (key, tile) with its partial columns, the same text in every mode.
+
+Judged records come in (`run.admit`), duplicates are dropped, and what leaves is a changelog row: a JSON key that is the
+whole identity and a JSON value. The same code runs as a batch and as a micro-batch stream; nothing here knows where
+rows are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from headrace.aggregate import EventSql
+from headrace.clock import MINUTE
+from headrace.plan.model import TileSet
+from headrace.run.admit import ARRIVED, EVENT_ID, EVENT_TIME, OFFSET, PARTITION, VERDICT
+
+TIME = "~time"
+SPREAD = 10 * MINUTE
+"""How far partitions may be apart in arrival while a backlog is read; the log's source reads them in step."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the rows are for: the run that writes them, their lane, and how many partitions the stream has."""
+
+    run: str
+    lane: str
+    partitions: int
+
+
+def watermark_delay(tile_set: TileSet) -> int:
+    """Looser than every rule that decides anything, so that Spark's own watermark never drops a row."""
+    stream = tile_set.stream
+    return stream.allowed_lateness + stream.max_clock_skew + SPREAD
+
+
+def admitted_once(judged: DataFrame, tile_set: TileSet) -> DataFrame:
+    """The admitted records, each event once. In a stream, identities are forgotten when no copy can come any more."""
+    timed = judged.where(f"`{VERDICT}` = 'admitted'").withColumn(TIME, F.expr(f"timestamp_micros(`{EVENT_TIME}`)"))
+    if timed.isStreaming:
+        timed = timed.withWatermark(f"`{TIME}`", f"{watermark_delay(tile_set)} microseconds")
+    return timed if tile_set.stream.event_id is None else timed.dropDuplicates([EVENT_ID, TIME])
+
+
+def tiles(once: DataFrame, tile_set: TileSet, partitions: int) -> DataFrame:
+    """One row per (key, tile): its start, the key, the partial columns and what a changelog row says of them."""
+    wanted = once if tile_set.where is None else once.where(tile_set.where.spark())
+    keyed = wanted.withColumns({f"~k{at}": F.expr(column.spark()) for at, (_, column) in enumerate(tile_set.key)})
+    window = F.window(F.col(f"`{TIME}`"), f"{tile_set.grain} microseconds")
+    grouped = keyed.groupBy(window.alias("~window"), *(F.col(f"`~k{at}`") for at in range(len(tile_set.key))))
+    start = "unix_micros(`~window`.start)"
+    at = EventSql(f"`{EVENT_TIME}`", f"`{EVENT_ID}`", _floor(tile_set.grain))
+    partials = [
+        F.expr(column.monoid.spark(column.value.spark(), at)).alias(column.name) for column in tile_set.partials
+    ]
+    about = {
+        "~n": "count(1)",
+        "~max_event_time": f"max(`{EVENT_TIME}`)",
+        "~max_arrived_at": f"max(`{ARRIVED}`)",
+        **{f"~p{p}": f"max(CASE WHEN `{PARTITION}` = {p} THEN `{OFFSET}` END)" for p in range(partitions)},
+    }
+    summed = grouped.agg(*partials, *(F.expr(text).alias(name) for name, text in about.items()))
+    return summed.withColumn("~tile", F.expr(start))
+
+
+def _floor(grain: int) -> str:
+    return f"(`{EVENT_TIME}` - pmod(`{EVENT_TIME}`, {grain}))"
+
+
+def changelog(tiled: DataFrame, tile_set: TileSet, target: Target) -> DataFrame:
+    """Rows as the changelog takes them: `key` and `value`, both JSON text."""
+    key = ", ".join(f"'{name}', `~k{at}`" for at, (name, _) in enumerate(tile_set.key))
+    keys = f"named_struct({key})" if key else "map()"
+    positions = ", ".join(f"'{p}', `~p{p}`" for p in range(target.partitions))
+    partials = ", ".join(f"'{column.name}', `{column.name}`" for column in tile_set.partials)
+    identity = (
+        f"named_struct('tiles', '{tile_set.fingerprint}', 'run', '{target.run}', 'key', {keys}, "
+        f"'tile', `~tile`, 'lane', '{target.lane}')"
+    )
+    content = (
+        f"named_struct('version', `~n`, 'partials', named_struct({partials}), "
+        f"'positions', named_struct({positions}), 'max_event_time', `~max_event_time`, "
+        "'max_arrived_at', `~max_arrived_at`, 'emitted_at', unix_micros(current_timestamp()))"
+    )
+    return tiled.selectExpr(f"to_json({identity}) AS key", f"to_json({content}) AS value")

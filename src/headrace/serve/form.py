@@ -1,0 +1,48 @@
+"""An answer as JSON: moments as RFC 3339 text, decimals as numbers with all their digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.clock import show_time
+from headrace.define.view import View
+from headrace.schema.types import List, Struct, Timestamp, Type
+from headrace.serve.reading import Answer
+
+
+def answer_json(view: View, answer: Answer) -> dict[str, Any]:
+    """What `GET /v1/features/...` says.
+
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"last_at": hr.last("at", over="1h")})
+    >>> given = Answer("users", {"user": "ann"}, {"last_at": 0}, 5_000, 0, 5.0, False, False, "micro-batch")
+    >>> said = answer_json(users, given)
+    >>> said["features"], said["as_of"], said["freshness_ms"]
+    ({'last_at': '1970-01-01T00:00:00Z'}, '1970-01-01T00:00:00Z', 5.0)
+    """
+    return {
+        "view": answer.view,
+        "key": answer.key,
+        "features": {feature.name: value_json(feature.type, answer.values[feature.name]) for feature in view.features},
+        "at": show_time(answer.at),
+        "as_of": None if answer.as_of is None else show_time(answer.as_of),
+        "freshness_ms": answer.freshness_ms,
+        "missing": answer.missing,
+        "stale": answer.stale,
+        "mode": answer.mode,
+    }
+
+
+def value_json(kind: Type, value: Any) -> Any:
+    """A value of a type as JSON writes it."""
+    if value is None:
+        return None
+    match kind:
+        case Timestamp():
+            return show_time(value)
+        case List(element):
+            return [value_json(element, each) for each in value]
+        case Struct(fields):
+            return {field.name: value_json(field.type, value[field.name]) for field in fields}
+    return value

@@ -1,0 +1,174 @@
+"""How things stand: is it ready, how fresh is each view, what does the pipeline say, how far is the store.
+
+A thread looks a few times a second (`tick`); requests are answered from what it saw. Its own view of things goes to
+the status topic, for `headrace status` and for other pages.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from headrace.clock import MINUTE, SECOND, Clock, show_time
+from headrace.config import Names
+from headrace.define.view import View
+from headrace.errors import HeadraceError
+from headrace.log.protocol import Log
+from headrace.plan.model import Plan, TileSet
+from headrace.serve.reading import Reader
+from headrace.store.materialise import Materialiser
+from headrace.topics import STATUS, last_status
+
+TICK = 0.25
+"""Seconds between two looks."""
+
+KEPT = 5 * MINUTE
+"""How far back percentiles look."""
+
+PUBLISH = 2 * SECOND
+CLEAN = 10 * MINUTE
+READS = 2_000
+"""How many of the newest read times are kept."""
+
+_logger = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
+
+
+class Monitor:
+    """Watches one serving process and the pipeline behind it."""
+
+    def __init__(self, reader: Reader, filler: Materialiser, log: Log, names: Names, clock: Clock) -> None:
+        self._reader, self._filler, self._log, self._names, self._clock = reader, filler, log, names, clock
+        self._topic = names.topic(STATUS)
+        self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
+        self._pipeline: dict[str, Any] | None = None
+        self._lag: int | None = None
+        self._log_error: str | None = "not looked yet"
+        self._published = self._cleaned = clock.now()
+        self.reads: deque[float] = deque(maxlen=READS)
+        self.answered: dict[str, int] = {"features": 0, "events": 0, "errors": 0}
+
+    @property
+    def _plan(self) -> Plan:
+        return self._reader.plan
+
+    def run(self, stop: threading.Event) -> None:
+        """Look until told to stop."""
+        while not stop.wait(TICK):
+            self.tick()
+
+    def tick(self) -> None:
+        """Look once: at the log, the pipeline's words and the freshness of every tile set; tell it now and then."""
+        now = self._clock.now()
+        for tiles in self._plan.tile_sets:
+            self._sample(tiles, now)
+        try:
+            self._look()
+            if now - self._published >= PUBLISH:
+                self._published = now
+                self._log.append(
+                    self._topic, _encode({"component": "serve", "at": now} | self._told(now)), key=b"serve"
+                )
+            if now - self._cleaned >= CLEAN:
+                self._cleaned = now
+                self._log.clean(self._topic)
+            self._log_error = None
+        except HeadraceError as error:
+            if self._log_error is None:
+                _logger.error("the log cannot be used: %s", error)
+            self._log_error = error.message
+
+    def _look(self) -> None:
+        self._lag = self._filler.lag()
+        try:
+            said = last_status(self._log, self._topic, ["pipeline"]).get("pipeline")
+        except ValueError as error:
+            _logger.warning("the pipeline's status cannot be read: %s", error)
+            return
+        if said is not None and isinstance(said[1], dict):
+            self._pipeline = {**said[1], "at": said[0]}
+
+    def _sample(self, tiles: TileSet, now: int) -> None:
+        samples, said = self._fresh[tiles.id], self._reader.progress(tiles)
+        if said is not None:
+            samples.append((now, now - said.as_of))
+        while samples and samples[0][0] < now - KEPT:
+            samples.popleft()
+
+    def readiness(self) -> dict[str, bool]:
+        """What must be true before values are served: the parts of `/ready`."""
+        return {
+            "log": self._log_error is None,
+            "caught_up": self._filler.caught_up,
+            "pipeline": self._pipeline is not None,
+        }
+
+    def status(self) -> dict[str, Any]:
+        """Everything the page shows, as JSON: its twin."""
+        now, said = self._clock.now(), self._pipeline or {}
+        ready = self.readiness()
+        return {
+            "at": show_time(now),
+            "project": self._names.project,
+            "plan": self._plan.fingerprint,
+            "ready": all(ready.values()),
+            "waiting_for": [part for part, there in ready.items() if not there],
+            "pipeline": None if not said else {"at": show_time(said["at"]), "age_ms": (now - said["at"]) / 1_000},
+            "streams": said.get("streams", {}),
+            "tile_sets": said.get("tile_sets", {}),
+            **self._told(now),
+        }
+
+    def _told(self, now: int) -> dict[str, Any]:
+        """What this process knows itself."""
+        views = {planned.view.name: planned for planned in self._plan.features}
+        stats, counts = self._reader.store.stats(), self._filler.counts
+        delays = [delay / 1_000 for applied, delay in list(self._filler.delays) if applied >= now - KEPT]
+        return {
+            "views": {name: self._view(planned.view, planned.tile_set, now) for name, planned in views.items()},
+            "materialiser": {
+                "lag_records": self._lag,
+                "caught_up": self._filler.caught_up,
+                **{kind: counts[kind] for kind in ("tiles", "progress", "gone", "malformed", "gaps")},
+                "applied_at": show_time(max(self._filler.applied_at.values())) if self._filler.applied_at else None,
+            },
+            "arrival_to_servable": percentiles(delays, "ms"),
+            "store": {"keys": stats.keys, "tiles": stats.tiles, "bytes": stats.bytes},
+            "requests": {**self.answered, **percentiles(list(self.reads), "read_us")},
+        }
+
+    def _view(self, view: View, tiles: TileSet, now: int) -> dict[str, Any]:
+        said = self._reader.progress(tiles)
+        samples = [fresh / 1_000 for _, fresh in list(self._fresh[tiles.id])]
+        fresh, limit = None if said is None else now - said.as_of, view.max_staleness
+        return {
+            "key": list(view.by),
+            "features": len(view.features),
+            "mode": tiles.mode,
+            "tile_set": tiles.id,
+            "run": None if said is None else said.run,
+            "as_of": None if said is None else show_time(said.as_of),
+            "freshness_ms": None if fresh is None else fresh / 1_000,
+            **{f"freshness_{name}": value for name, value in percentiles(samples, "ms").items()},
+            "max_staleness_ms": None if limit is None else limit / 1_000,
+            "stale": fresh is None or (limit is not None and fresh > limit),
+        }
+
+
+def percentiles(values: Sequence[float], unit: str) -> dict[str, float | None]:
+    """The median and the 99th of a hundred, by nearest rank; None of nothing.
+
+    >>> percentiles([3.0, 1.0, 2.0], "ms")
+    {'p50_ms': 2.0, 'p99_ms': 3.0}
+    """
+    ordered = sorted(values)
+    places = {"p50": 0.5, "p99": 0.99}
+    return {
+        f"{name}_{unit}": ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
+        for name, share in places.items()
+    }

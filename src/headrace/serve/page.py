@@ -1,0 +1,221 @@
+"""The page: how things stand, rendered with its first state in it, so that it is a plain page without JavaScript.
+
+A cell names its place in `/status.json` (`data-path`) and how it is written (`data-format`); the script in
+`page.html` fills the same cells again every second. There is no build step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+SILENT_MS = 10_000
+"""A pipeline that has not spoken for so long is shown as silent; it speaks every second."""
+
+NOTHING = "–"  # noqa: RUF001 - an en dash, as typeset for no value
+VERDICTS = ("admitted", "duplicate", "late", "future", "invalid", "malformed")
+
+
+@cache
+def _template() -> str:
+    return files("headrace.serve").joinpath("page.html").read_text("utf-8")
+
+
+def render(status: Mapping[str, Any]) -> str:
+    """The page for a status as `Monitor.status` gives it."""
+    parts = (_head(status), _figures(status), _streams(status), _tiles(status), _views(status), _filler(status))
+    filled = {
+        "project": escape(status["project"]),
+        "shape": escape(_shape(status)),
+        "body": "\n".join(part for part in parts if part),
+    }
+    page = _template()
+    for name, text in filled.items():
+        page = page.replace("{{" + name + "}}", text)
+    return page
+
+
+def _shape(status: Mapping[str, Any]) -> str:
+    """Which rows there are: when it changes, the script loads the page again."""
+    listed = [list(status[part]) for part in ("streams", "tile_sets", "views")]
+    return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
+
+
+def _head(status: Mapping[str, Any]) -> str:
+    state, colour = _state(status)
+    return (
+        f"<header><h1>{escape(status['project'])}</h1>"
+        f'<span id="state" class="badge {colour}">{escape(state)}</span>'
+        f'<span class="faint right">plan {escape(status["plan"])} · '
+        f'<a href="/status.json">status.json</a></span></header>'
+    )
+
+
+def _state(status: Mapping[str, Any]) -> tuple[str, str]:
+    if not status["ready"]:
+        return f"waiting for {', '.join(status['waiting_for'])}".replace("_", " "), "warn"
+    silent = status["pipeline"]["age_ms"] > SILENT_MS
+    return ("pipeline silent", "warn") if silent else ("ready", "good")
+
+
+def _figures(status: Mapping[str, Any]) -> str:
+    shown = [
+        ("arrival to servable, median", "arrival_to_servable/p50_ms", "ms"),
+        ("arrival to servable, 99 of 100", "arrival_to_servable/p99_ms", "ms"),
+        ("keys in the store", "store/keys", "count"),
+        ("answers given", "requests/features", "count"),
+        ("read, median", "requests/p50_read_us", "us"),
+    ]
+    made = [
+        f"<div class=figure><b {_bound(status, path, kind)}</b><span>{name}</span></div>" for name, path, kind in shown
+    ]
+    return f"<div class=figures>{''.join(made)}</div>"
+
+
+def _streams(status: Mapping[str, Any]) -> str:
+    heads = ["stream", "read", *VERDICTS, "rate", "", "behind", ""]
+    dots = {name: f'<span class=dot style="background:var(--{name})"></span>{name}' for name in VERDICTS}
+    made = []
+    for name in status["streams"]:
+        at = f"streams/{name}"
+        cells = [
+            _cell(status, f"{at}/read", "count"),
+            *(_cell(status, f"{at}/verdicts/{verdict}", "count") for verdict in VERDICTS),
+            _cell(status, f"{at}/rate_per_s", "rate"),
+            f'<td><svg class=spark viewBox="0 0 110 22" aria-hidden=true>'
+            f'<polyline data-spark="{escape(at)}/rate_per_s"/></svg></td>',
+            _cell(status, f"{at}/lag_events", "count"),
+            _cell(status, f"{at}/lag_seconds", "seconds"),
+        ]
+        made.append(_table(heads, [_row(name, cells)], dots) + _bar(status, at))
+    return _section("Streams", made)
+
+
+def _bar(status: Mapping[str, Any], at: str) -> str:
+    parts = [
+        f'<i data-grow="{escape(at)}/verdicts/{verdict}" '
+        f'style="background:var(--{verdict});flex-grow:{_at(status, f"{at}/verdicts/{verdict}") or 0}"></i>'
+        for verdict in VERDICTS
+    ]
+    return f"<div class=bar aria-hidden=true>{''.join(parts)}</div>"
+
+
+def _tiles(status: Mapping[str, Any]) -> str:
+    heads = ["tiles", "batch", "took", "rows of state", "state", "dropped by the watermark"]
+    kinds = (("batch", "count"), ("batch_ms", "ms"), ("state_rows", "count"), ("state_bytes", "bytes"))
+    rows = []
+    for name in status["tile_sets"]:
+        at = f"tile_sets/{name}"
+        cells = [_cell(status, f"{at}/{field}", kind) for field, kind in kinds]
+        rows.append(_row(name, [*cells, _cell(status, f"{at}/dropped_by_watermark", "count", alarm=True)]))
+    return _section("Tiles", [_table(heads, rows)] if rows else [])
+
+
+def _views(status: Mapping[str, Any]) -> str:
+    heads = ["view", "by", "features", "mode", "freshness", "median", "99 of 100", "may be"]
+    rows, forms = [], []
+    for name, view in status["views"].items():
+        at = f"views/{name}"
+        fresh = ("freshness_ms", "freshness_p50_ms", "freshness_p99_ms", "max_staleness_ms")
+        by = ", ".join(view["key"]) or "everything"
+        cells = [
+            f"<td>{escape(by)}</td>",
+            _cell(status, f"{at}/features", "count"),
+            _cell(status, f"{at}/mode", "text"),
+            *(
+                _cell(status, f"{at}/{field}", "ms", alarm=f"{at}/stale" if n == 0 else False)
+                for n, field in enumerate(fresh)
+            ),
+        ]
+        rows.append(_row(name, cells))
+        inputs = "".join(
+            f'<input name="{escape(column)}" placeholder="{escape(column)}" aria-label="{escape(column)}">'
+            for column in view["key"]
+        )
+        forms.append(
+            f'<form action="/v1/features/{escape(name)}">{inputs}<button>Read {escape(name)}</button></form><pre></pre>'
+        )
+    return _section("Views", [_table(heads, rows) + "".join(forms)] if rows else [])
+
+
+def _filler(status: Mapping[str, Any]) -> str:
+    heads = ["materialiser", "behind", "tile rows", "progress", "malformed", "gaps", "tiles in the store", "size"]
+    at = "materialiser"
+    cells = [
+        _cell(status, f"{at}/lag_records", "count"),
+        *(_cell(status, f"{at}/{kind}", "count") for kind in ("tiles", "progress")),
+        *(_cell(status, f"{at}/{kind}", "count", alarm=True) for kind in ("malformed", "gaps")),
+        _cell(status, "store/tiles", "count"),
+        _cell(status, "store/bytes", "bytes"),
+    ]
+    return _section("Store", [_table(heads, [_row("changelog", cells)])])
+
+
+def _section(title: str, sheets: Iterable[str]) -> str:
+    made = "".join(f"<div class=sheet>{sheet}</div>" for sheet in sheets)
+    return f"<h2>{title}</h2>{made or '<p class=faint>The pipeline has not said anything yet.</p>'}"
+
+
+def _table(heads: Iterable[str], rows: Iterable[str], marked: Mapping[str, str] | None = None) -> str:
+    head = "".join(f"<th>{(marked or {}).get(name, name)}</th>" for name in heads)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _row(name: str, cells: Iterable[str]) -> str:
+    return f"<tr><td>{escape(name)}</td>{''.join(cells)}</tr>"
+
+
+def _cell(status: Mapping[str, Any], path: str, kind: str, *, alarm: str | bool = False) -> str:
+    """A cell that the script keeps up to date; `alarm` names what turns it red, or says the cell itself does."""
+    if not alarm:
+        return f"<td {_bound(status, path, kind)}</td>"
+    watched = path if alarm is True else str(alarm)
+    colour = " class=bad" if _at(status, watched) else ""
+    return f'<td data-alarm="{escape(watched)}"{colour} {_bound(status, path, kind)}</td>'
+
+
+def _bound(status: Mapping[str, Any], path: str, kind: str) -> str:
+    return f'data-path="{escape(path)}" data-format={kind}>{escape(written(_at(status, path), kind))}'
+
+
+def _at(status: Any, path: str) -> Any:
+    for name in path.split("/"):
+        status = status.get(name) if isinstance(status, Mapping) else None
+    return status
+
+
+def written(value: Any, kind: str) -> str:
+    """A value as the page writes it, the same as the script does.
+
+    >>> written(12345, "count"), written(1500, "ms"), written(2_000_000, "bytes"), written(0.25, "rate")
+    ('12,345', '1.5 s', '2.0 MB', '0.2/s')
+    """
+    return NOTHING if value is None else _FORMATS[kind](value)
+
+
+def _milliseconds(value: float) -> str:
+    if value < 1_000:
+        return f"{value:,.0f} ms"
+    return f"{value / 1_000:.1f} s" if value < 120_000 else f"{value / 60_000:,.0f} min"
+
+
+def _bytes(value: float) -> str:
+    units = ["B", "kB", "MB", "GB", "TB"]
+    while value >= 1_000 and len(units) > 1:
+        value, units = value / 1_000, units[1:]
+    return f"{value:,.0f} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    "count": lambda value: f"{value:,.0f}",
+    "text": str,
+    "rate": lambda value: f"{value:,.1f}/s" if value < 10 else f"{value:,.0f}/s",
+    "ms": _milliseconds,
+    "us": lambda value: f"{value:,.0f} µs" if value < 1_000 else f"{value / 1_000:.1f} ms",
+    "seconds": lambda value: _milliseconds(1_000 * value),
+    "bytes": _bytes,
+}

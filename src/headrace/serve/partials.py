@@ -1,0 +1,155 @@
+"""The partial columns of a tile, from the JSON that Spark wrote to the states that monoids merge.
+
+Each monoid names its column's Spark type (`ddl`); from it comes a typed decoder that reads only the columns asked for.
+Spark leaves null members out, writes binary as base64, decimals as numbers and an infinite double as text.
+"""
+
+from __future__ import annotations
+
+import base64
+import decimal
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import GenericAlias
+from typing import Any
+
+import msgspec
+
+from headrace.aggregate import Monoid, State
+from headrace.errors import DefinitionError, HeadraceError, shown
+
+States = dict[str, State]
+
+_TOKEN = re.compile(r"\s*(`[^`]+`|\w+|[<>(),:])")
+_SCALARS: dict[str, Any] = {
+    "BIGINT": int,
+    "DOUBLE": float,
+    "STRING": str,
+    "BOOLEAN": bool,
+    "BINARY": bytes,
+    "DECIMAL": decimal.Decimal,
+}
+
+
+class Cell(msgspec.Struct, gc=False):
+    """A struct of Spark's: its members by name, as a collected row has them."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A Spark type: a scalar by its name, an array of an element, or a struct of members."""
+
+    name: str
+    element: Shape | None = None
+    members: tuple[tuple[str, Shape], ...] = ()
+
+
+def shape_of(ddl: str) -> Shape:
+    """Read a Spark type as a monoid writes it.
+
+    >>> shape_of("STRUCT<n: BIGINT, mean: DOUBLE>").members[1]
+    ('mean', Shape(name='DOUBLE', element=None, members=()))
+    """
+    tokens = [match.group(1) for match in _TOKEN.finditer(ddl)]
+    try:
+        shape = _shape(tokens)
+    except (IndexError, KeyError, ValueError):
+        tokens = [""]
+    if tokens:
+        raise DefinitionError("bad-type", "A partial column's type cannot be served.", got=shown(ddl))
+    return shape
+
+
+def _shape(tokens: list[str]) -> Shape:
+    name = tokens.pop(0).upper()
+    if name == "ARRAY":
+        tokens.pop(0)
+        element = _shape(tokens)
+        tokens.pop(0)
+        return Shape(name, element)
+    if name == "STRUCT":
+        members = []
+        while tokens.pop(0) != ">":
+            member = tokens.pop(0).strip("`")
+            tokens.pop(0)
+            members.append((member, _shape(tokens)))
+        return Shape(name, members=tuple(members))
+    if name == "DECIMAL":
+        # Precision and scale say nothing that the number itself does not.
+        del tokens[: tokens.index(")") + 1]
+    if name not in _SCALARS:
+        raise KeyError(name)
+    return Shape(name)
+
+
+def _type(shape: Shape) -> Any:
+    """The msgspec type that decodes a shape; everything may be null."""
+    if shape.element is not None:
+        return GenericAlias(list, (_type(shape.element),)) | None
+    if shape.members:
+        fields = [(name, _type(member), None) for name, member in shape.members]
+        return msgspec.defstruct("Struct", fields, bases=(Cell,), gc=False) | None
+    return _SCALARS[shape.name] | None
+
+
+def decoder(columns: Iterable[tuple[str, Monoid]]) -> Callable[[bytes], States]:
+    """A function from a tile's JSON to the states of some of its columns; an absent one is empty.
+
+    Examples
+    --------
+    >>> from headrace.aggregate import Count, Span
+    >>> read = decoder([("count_1", Count()), ("span_1", Span())])
+    >>> read(b'{"count_1":3,"other":"x"}')
+    {'count_1': 3, 'span_1': (0, None, None)}
+    """
+    listed = list(columns)
+    shapes = {name: shape_of(monoid.ddl) for name, monoid in listed}
+    made = msgspec.defstruct("Tile", [(name, _type(shape), None) for name, shape in shapes.items()], gc=False)
+    decode = msgspec.json.Decoder(made).decode
+
+    def read(partials: bytes) -> States:
+        try:
+            found: Any = decode(partials)
+        except msgspec.ValidationError as error:
+            found = _patient(partials, shapes, error)
+            return {name: _state(monoid, found.get(name)) for name, monoid in listed}
+        return {name: _state(monoid, getattr(found, name)) for name, monoid in listed}
+
+    return read
+
+
+def _state(monoid: Monoid, cell: Any) -> State:
+    return monoid.empty if cell is None else monoid.from_spark(cell)
+
+
+def _patient(partials: bytes, shapes: Mapping[str, Shape], reason: Exception) -> dict[str, Any]:
+    """The rare columns with a double that is no number, which Spark writes as text; anything else is refused."""
+    found = msgspec.json.decode(partials)
+    try:
+        return {name: _cell(shape, found.get(name)) for name, shape in shapes.items()}
+    except (ValueError, TypeError, AttributeError, ArithmeticError):
+        got = f"{reason}; {shown(partials)}"
+        raise HeadraceError("bad-changelog", "A tile's partial columns do not fit the plan.", got=got) from reason
+
+
+def _cell(shape: Shape, value: Any) -> Any:
+    if value is None:
+        return None
+    if shape.element is not None:
+        return [_cell(shape.element, each) for each in value]
+    if shape.members:
+        return {name: _cell(member, value.get(name)) for name, member in shape.members}
+    match shape.name:
+        case "DOUBLE":
+            return float(value)
+        case "BINARY":
+            return base64.b64decode(value, validate=True)
+        case "DECIMAL":
+            return decimal.Decimal(str(value))
+    if type(value) is not _SCALARS[shape.name]:
+        raise TypeError(shape.name)
+    return value

@@ -1,0 +1,170 @@
+"""The serving process: HTTP in the main thread, the materialiser and the monitor in threads of their own.
+
+Told to stop, it answers what has been asked, lets the last batch end, and returns. A thread that fails takes the
+process with it: a store that is no longer filled must not look alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.clock import Clock, SystemClock
+from headrace.config import Config, Names, names
+from headrace.errors import ConfigError
+from headrace.log.protocol import Log
+from headrace.plan.model import Plan
+from headrace.serve.app import Parts, build_app
+from headrace.serve.events import Intake
+from headrace.serve.monitor import Monitor
+from headrace.serve.reading import Reader
+from headrace.store.lmdb import LmdbStore
+from headrace.store.materialise import Materialiser
+from headrace.store.protocol import Store
+from headrace.topics import create, open_log, topics
+
+if TYPE_CHECKING:
+    import uvicorn
+
+DRAIN = 3
+"""Seconds that requests under way have to end."""
+
+JOIN = 5.0
+BACKLOG = 1_024
+READY_FILE = "run/serve.json"
+
+
+class Loaded(Protocol):
+    """What is needed of a project."""
+
+    @property
+    def config(self) -> Config:
+        """Its settings."""
+        ...
+
+    def plan(self) -> Plan:
+        """What it runs."""
+        ...
+
+
+def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clock: Clock | None = None) -> None:
+    """Serve a project until told to stop; where it listens is written to `run/serve.json` in its data folder."""
+    config, plan, named = project.config, project.plan(), names(project.config)
+    ready = named.path(READY_FILE)
+    with listening(config.host, config.port if port is None else port) as listener, open_log(config) as log:
+        create(log, topics(plan, named, config.partitions))
+        with LmdbStore(named.path("store")) as store:
+            try:
+                serve(listener, Serving(plan, log, store, named, clock), stop, lambda: announce(ready, listener))
+            finally:
+                _withdraw(ready)
+
+
+class Serving:
+    """The parts of a serving process, put together."""
+
+    def __init__(self, plan: Plan, log: Log, store: Store, named: Names, clock: Clock | None = None) -> None:
+        clock = clock or SystemClock()
+        changelogs = [named.topic(f"changelog.{tiles.id}") for tiles in plan.tile_sets]
+        reader = Reader(plan, store)
+        self.filler = Materialiser(log, store, changelogs, clock=clock)
+        self.monitor = Monitor(reader, self.filler, log, named, clock)
+        self.app = build_app(Parts(reader, Intake(plan, log, named, clock), self.monitor, clock))
+
+
+def serve(listener: socket.socket, serving: Serving, stop: threading.Event, started: Callable[[], None]) -> None:
+    """Answer on a listening socket until told to stop; `started` is called when it does."""
+    server = _server(serving, started)
+    ended = threading.Event()
+    failures: list[BaseException] = []
+
+    def background(work: Callable[[threading.Event], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                work(ended)
+            except BaseException as failure:
+                failures.append(failure)
+                server.should_exit = True
+
+        thread = threading.Thread(target=run, name=work.__qualname__, daemon=True)
+        thread.start()
+        return thread
+
+    def watch(_: threading.Event) -> None:
+        stop.wait()
+        server.should_exit = True
+
+    threads = [background(serving.filler.run), background(serving.monitor.run)]
+    background(watch)
+    try:
+        asyncio.run(server.serve(sockets=[listener]))
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(JOIN)
+    if failures:
+        raise failures[0]
+
+
+def _server(serving: Serving, started: Callable[[], None]) -> uvicorn.Server:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Signals are the caller's business: uvicorn would end the process with the signal's own exit code."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            started()
+
+    config = uvicorn.Config(
+        serving.app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=DRAIN,
+    )
+    return Server(config)
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A listening socket; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        hint = "Choose another with --port or serve.port in headrace.toml; 0 takes a free one."
+        taken = error.errno == errno.EADDRINUSE
+        message = "The port to serve on is taken." if taken else "The address to serve on cannot be used."
+        raise ConfigError("port-taken", message, got=f"{host}:{port}, {error}", hint=hint) from error
+    with listener:
+        yield listener
+
+
+def announce(file: Path, listener: socket.socket) -> None:
+    """Write host, port and pid to a file in one step: a reader sees all of it or the file before."""
+    host, port = listener.getsockname()[:2]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_suffix(f".{os.getpid()}")
+    beside.write_text(json.dumps({"host": host, "port": port, "pid": os.getpid()}) + "\n", encoding="utf-8")
+    os.replace(beside, file)
+
+
+def _withdraw(file: Path) -> None:
+    """Take back what was announced, unless somebody else has announced since."""
+    with contextlib.suppress(OSError, ValueError):
+        if json.loads(file.read_text(encoding="utf-8"))["pid"] == os.getpid():
+            file.unlink()

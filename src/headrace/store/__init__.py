@@ -1,0 +1,29 @@
+"""The store: the newest tiles of every key, and how far the changelog has been folded into it.
+
+A store is a fold of the changelog that can be thrown away and filled again. `changelog` says what the rows are,
+`protocol` what a store does, `memory` and `lmdb` are two that do it, `materialise` fills any of them from a log. What
+the partial columns of a tile mean is not known here: `serve.reading` merges them into feature values.
+"""
+
+from __future__ import annotations
+
+from headrace.store.changelog import Gone, ProgressRow, Row, TileRow, decode, encode
+from headrace.store.lmdb import LmdbStore
+from headrace.store.materialise import Materialiser
+from headrace.store.memory import MemoryStore
+from headrace.store.protocol import Stats, Store, StoredTile
+
+__all__ = [
+    "Gone",
+    "LmdbStore",
+    "Materialiser",
+    "MemoryStore",
+    "ProgressRow",
+    "Row",
+    "Stats",
+    "Store",
+    "StoredTile",
+    "TileRow",
+    "decode",
+    "encode",
+]

@@ -1,0 +1,178 @@
+"""The bytes of the changelog: what a tile's row and a progress record look like on their way out of Spark.
+
+A record's key is the whole identity, its value everything else, both JSON, times in integer microseconds. The partial
+columns stay the JSON that Spark wrote: what they mean is decided by whoever knows the plan (`serve.partials`). Rows go
+on to a store (`store.protocol`), which keeps the one with the greatest version of each identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from headrace.errors import DataError, shown
+
+KeyPart = str | int | bool
+Key = tuple[KeyPart, ...]
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Lane = Annotated[str, msgspec.Meta(min_length=1, max_length=16, pattern="^[a-z_]*$")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern="^[!-~]*$")]
+
+
+class TileRow(msgspec.Struct, frozen=True, gc=False):
+    """One tile of one key in one lane, as a run computed it.
+
+    Parameters
+    ----------
+    tile_set, run, key, tile, lane
+        The identity: the tile set's fingerprint, the run's name, the key's values in the order of the view's `by`,
+        the tile's start, and the lane.
+    version
+        Of two rows of one identity the greater one wins.
+    partials
+        A JSON object of partial columns, as Spark's `to_json` wrote it.
+    positions
+        The next offset of each partition of the stream that is not in the row.
+    max_event_time, max_arrived_at, emitted_at
+        The newest event in the row, by its two times, and when the row left Spark.
+    """
+
+    tile_set: str
+    run: str
+    key: Key
+    tile: int
+    lane: str
+    version: int
+    partials: bytes = b"{}"
+    positions: Mapping[int, int] = {}
+    max_event_time: int | None = None
+    max_arrived_at: int | None = None
+    emitted_at: int | None = None
+
+
+class ProgressRow(msgspec.Struct, frozen=True, gc=False):
+    """How far a run has come: all that had arrived before `as_of` is in the rows that stand before this one."""
+
+    tile_set: str
+    run: str
+    positions: Mapping[int, int]
+    as_of: int
+
+
+class Gone(msgspec.Struct, frozen=True, gc=False):
+    """A tombstone: the row of this identity is no more. Without a tile it is the run's progress that is gone."""
+
+    tile_set: str
+    run: str
+    key: Key = ()
+    tile: int | None = None
+    lane: str = ""
+
+
+Row = TileRow | ProgressRow | Gone
+
+
+class _WireKey(msgspec.Struct, gc=False):
+    tiles: Name
+    run: Name
+    key: dict[str, str | bool | Long] | msgspec.UnsetType = msgspec.UNSET
+    tile: Long | None = None
+    lane: Lane | None = None
+    progress: bool = False
+
+
+class _WireTile(msgspec.Struct, gc=False):
+    version: Long
+    partials: msgspec.Raw
+    positions: dict[int, Offset] = {}
+    max_event_time: Long | None = None
+    max_arrived_at: Long | None = None
+    emitted_at: Long | None = None
+
+
+class _WireProgress(msgspec.Struct, gc=False):
+    positions: dict[int, Offset]
+    as_of: Long
+
+
+_read_key = msgspec.json.Decoder(_WireKey).decode
+_read_tile = msgspec.json.Decoder(_WireTile).decode
+_read_progress = msgspec.json.Decoder(_WireProgress).decode
+_write = msgspec.json.Encoder().encode
+
+
+def decode(key: bytes | None, value: bytes | None) -> Row:
+    """The row in a changelog record; one that cannot be read is refused with `bad-changelog`.
+
+    Examples
+    --------
+    >>> row = decode(
+    ...     b'{"tiles":"ab12","run":"r1","key":{"card":"42"},"tile":0,"lane":"on_time"}',
+    ...     b'{"version":5,"partials":{"count_1":3},"positions":{"0":17}}',
+    ... )
+    >>> row.key, row.version, row.partials, row.positions
+    (('42',), 5, b'{"count_1":3}', {0: 17})
+    """
+    try:
+        found = _read_key(key or b"")
+        if found.progress:
+            return _progress(found, value)
+        if found.key is msgspec.UNSET or found.tile is None or found.lane is None:
+            raise msgspec.ValidationError("The key names neither a tile nor progress")
+        return _tile(found, tuple(found.key.values()), found.tile, found.lane, value)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        got = f"{error}; key {shown(key)}, value {shown(value)}"
+        raise DataError("bad-changelog", "A changelog record cannot be read.", got=got) from error
+
+
+def _progress(found: _WireKey, value: bytes | None) -> Row:
+    if value is None:
+        return Gone(found.tiles, found.run)
+    said = _read_progress(value)
+    return ProgressRow(found.tiles, found.run, said.positions, said.as_of)
+
+
+def _tile(found: _WireKey, key: Key, tile: int, lane: str, value: bytes | None) -> Row:
+    if value is None:
+        return Gone(found.tiles, found.run, key, tile, lane)
+    said = _read_tile(value)
+    partials = bytes(said.partials)
+    if not partials.startswith(b"{"):
+        raise msgspec.ValidationError("Expected `object` - at `$.partials`")
+    times = (said.max_event_time, said.max_arrived_at, said.emitted_at)
+    return TileRow(found.tiles, found.run, key, tile, lane, said.version, partials, said.positions, *times)
+
+
+def encode(row: Row, names: tuple[str, ...] = ()) -> tuple[bytes, bytes | None]:
+    """Key and value of a row's changelog record; `names` are the key's columns.
+
+    Examples
+    --------
+    >>> encode(ProgressRow("ab12", "r1", {0: 18}, 7))
+    (b'{"tiles":"ab12","run":"r1","progress":true}', b'{"positions":{"0":18},"as_of":7}')
+    """
+    identity: dict[str, Any] = {"tiles": row.tile_set, "run": row.run}
+    if isinstance(row, ProgressRow) or (isinstance(row, Gone) and row.tile is None):
+        identity["progress"] = True
+    else:
+        identity |= {"key": dict(zip(names, row.key, strict=True)), "tile": row.tile, "lane": row.lane}
+    match row:
+        case ProgressRow():
+            return _write(identity), _write({"positions": row.positions, "as_of": row.as_of})
+        case TileRow():
+            return _write(identity), _write(_said(row))
+    return _write(identity), None
+
+
+def _said(row: TileRow) -> dict[str, Any]:
+    return {
+        "version": row.version,
+        "partials": msgspec.Raw(row.partials),
+        "positions": row.positions,
+        "max_event_time": row.max_event_time,
+        "max_arrived_at": row.max_arrived_at,
+        "emitted_at": row.emitted_at,
+    }

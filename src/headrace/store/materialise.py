@@ -1,0 +1,180 @@
+"""Fills a store from the changelog: reads on from the store's own position, folds, and remembers, over and over.
+
+Killed at any moment it goes on where the last whole batch ended. A record that cannot be read is counted, logged and
+passed; everything else that fails ends the run with its error, for a supervisor to see.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Sequence
+from threading import Event
+
+from headrace.clock import Clock, SystemClock
+from headrace.errors import DataError, HeadraceError
+from headrace.log.protocol import Log
+from headrace.log.record import Record
+from headrace.store.changelog import ProgressRow, Row, TileRow, decode
+from headrace.store.protocol import Store
+
+BATCH = 5_000
+"""Records folded in one transaction."""
+
+PATIENCE = 0.1
+"""Seconds between two looks at `stop` while nothing arrives."""
+
+TURN = 0.03
+"""Seconds in which each of several topics is looked at once."""
+
+DELAYS = 4_096
+"""How many of the newest delays between arrival and servable are kept."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Materialiser:
+    """Tails changelog topics into a store.
+
+    Parameters
+    ----------
+    log
+        Where the changelog is.
+    store
+        Where the tiles go.
+    topics
+        The changelog topics; one that does not exist yet is waited for.
+
+    Attributes
+    ----------
+    counts
+        Records by what they were: `tiles`, `progress`, `gone`, `malformed`; and `gaps`, the times that records had
+        been removed before they were read.
+    applied_at
+        When each topic's last batch was applied.
+    delays
+        Pairs of when a tile's row became servable and how long after its newest event had arrived.
+
+    Examples
+    --------
+    >>> from headrace.log import MemoryLog
+    >>> from headrace.store.changelog import encode
+    >>> from headrace.store.memory import MemoryStore
+    >>> log, store = MemoryLog(), MemoryStore()
+    >>> _ = log.create_topic("changelog.x", compacted=True)
+    >>> key, value = encode(ProgressRow("ab", "r", {0: 1}, as_of=7))
+    >>> _ = log.append("changelog.x", value, key=key)
+    >>> Materialiser(log, store, ["changelog.x"]).step()
+    1
+    >>> store.progress("ab")["r"].as_of
+    7
+    """
+
+    def __init__(self, log: Log, store: Store, topics: Sequence[str], *, clock: Clock | None = None) -> None:
+        self._log, self._store, self._clock = log, store, clock or SystemClock()
+        self.topics = tuple(topics)
+        self.counts: Counter[str] = Counter()
+        self.applied_at: dict[str, int] = {}
+        self.delays: deque[tuple[int, int]] = deque(maxlen=DELAYS)
+        self._caught_up: set[str] = set()
+        self._at: dict[str, dict[int, int]] = {}
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether every topic has been read to its end once."""
+        return self._caught_up.issuperset(self.topics)
+
+    def lag(self) -> int:
+        """How many records of all topics are not in the store; those of compacted offsets count too."""
+        behind = 0
+        for topic in self._existing():
+            at = self._store.position(topic)
+            ends, starts = self._log.end_offsets(topic), self._log.start_offsets(topic)
+            behind += sum(end - max(at.get(number, 0), starts[number]) for number, end in ends.items())
+        return behind
+
+    def run(self, stop: Event) -> None:
+        """Fold what comes until told to stop; between records it waits, it does not spin."""
+        while not stop.is_set():
+            if not self.step():
+                self._wait(stop)
+
+    def step(self) -> int:
+        """Fold the next batch of every topic; how many records they held."""
+        return sum(self._step(topic) for topic in self._existing())
+
+    def _step(self, topic: str) -> int:
+        if topic not in self._at:
+            self._at[topic] = self._start(topic)
+        at = self._at[topic]
+        read: list[Record] = []
+        for partition, offset in at.items():
+            found = self._log.read(topic, partition, offset, limit=BATCH)
+            read += found
+            if found:
+                at[partition] = found[-1].offset + 1
+        if read:
+            rows = [row for record in read if (row := self._row(record)) is not None]
+            try:
+                self._store.apply(rows, topic, at)
+            except BaseException:
+                # What was not applied is to be read again.
+                self._at.pop(topic)
+                raise
+            self._note(topic, rows)
+        if len(read) < BATCH and topic not in self._caught_up and at == self._log.end_offsets(topic):
+            self._caught_up.add(topic)
+        return len(read)
+
+    def _start(self, topic: str) -> dict[int, int]:
+        """Where to go on; a store that is further than the log belongs to another one."""
+        known = self._store.position(topic)
+        starts, ends = self._log.start_offsets(topic), self._log.end_offsets(topic)
+        at = {}
+        for partition, start in starts.items():
+            offset = known.get(partition, 0)
+            if offset > ends[partition]:
+                hint = "Delete the store's folder: it is filled again from the changelog."
+                message = "The store was filled from another log than the one it follows."
+                got = f"offset {offset}, but the log ends at {ends[partition]}"
+                raise HeadraceError("store-ahead", message, got=got, hint=hint, where=f"{topic}/{partition}")
+            if offset < start and partition in known:
+                self.counts["gaps"] += 1
+                _logger.warning("%s/%d: records %d to %d were removed unread", topic, partition, offset, start - 1)
+            at[partition] = max(offset, start)
+        return at
+
+    def _row(self, record: Record) -> Row | None:
+        try:
+            return decode(record.key, record.value)
+        except DataError as error:
+            self.counts["malformed"] += 1
+            _logger.error("%s/%d at %d: %s", record.topic, record.partition, record.offset, error.got)
+            return None
+
+    def _note(self, topic: str, rows: Sequence[Row]) -> None:
+        now = self._clock.now()
+        self.applied_at[topic] = now
+        for row in rows:
+            if isinstance(row, TileRow):
+                self.counts["tiles"] += 1
+                if row.max_arrived_at is not None:
+                    self.delays.append((now, now - row.max_arrived_at))
+            else:
+                self.counts["progress" if isinstance(row, ProgressRow) else "gone"] += 1
+
+    def _existing(self) -> list[str]:
+        """The topics that are there; once seen, a topic stays."""
+        if len(self._at) < len(self.topics):
+            known = self._log.topics()
+            return [topic for topic in self.topics if topic in known]
+        return list(self.topics)
+
+    def _wait(self, stop: Event) -> None:
+        """Wait for a record in any topic: on each in turn, since a log waits on one topic at a time."""
+        if not self._at:
+            stop.wait(PATIENCE)
+        share = PATIENCE if len(self._at) == 1 else TURN / len(self._at)
+        for topic, at in self._at.items():
+            if self._log.wait(topic, at, share):
+                return

@@ -1,0 +1,117 @@
+"""A child process: how it is started, asked to end, and killed with everything it started.
+
+Each child leads a session and a process group of its own, so Ctrl-C in a terminal reaches the supervisor alone. On
+Linux the kernel ends a child whose supervisor dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.supervisor import process
+from headrace.supervisor.process import Identity
+
+PR_SET_PDEATHSIG = 1
+DEADLINE = 120.0
+ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "HEADRACE_DEBUG": "1"}
+"""What a child prints is in its log at once, and an unexpected failure is there with its traceback."""
+
+Ready = Callable[[int, int], Mapping[str, Any] | None]
+"""From a pid and its start in microseconds to what is to be known of a ready child, or None while it is not."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """What is to run.
+
+    Parameters
+    ----------
+    name
+        What people call it.
+    command
+        What starts it.
+    ready
+        Asked again and again until it gives something.
+    deadline
+        Seconds within which it must be ready.
+    """
+
+    name: str
+    command: Sequence[str]
+    ready: Ready
+    deadline: float = DEADLINE
+
+
+class Process:
+    """A child that was started. `code` is asked until it gives the exit code, negative for a signal."""
+
+    def __init__(self, child: Child, log: Path) -> None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                child.command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **ENVIRONMENT},
+                start_new_session=True,
+                preexec_fn=_end_with_parent(),  # noqa: PLW1509 (a supervisor has one thread)
+            )
+        self.pid = self._popen.pid
+        self.identity: Identity | None = process.identify(self.pid)
+
+    def code(self) -> int | None:
+        """The exit code, or None while it runs. What it left running in its group is killed before it is collected."""
+        if self._popen.returncode is None:
+            # Not collected yet, the pid cannot be anyone else's, so its group may be killed.
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return None
+            process.kill_group(self.pid)
+        return self._popen.wait()
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        if self.code() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill it and everything it started; `code` then tells when it is gone."""
+        if self.code() is None:
+            process.kill_group(self.pid)
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """What a child does before it becomes its command: have the kernel send SIGTERM when the supervisor dies."""
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def before() -> None:
+        prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        # It may have died in between.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before
+
+
+def show_exit(code: int) -> str:
+    """An exit as people read it.
+
+    >>> show_exit(2), show_exit(-9)
+    ('exited with code 2', 'was ended by SIGKILL')
+    """
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

@@ -1,0 +1,142 @@
+"""Where a project's running processes are recorded: a lock, a status file, and a log for each.
+
+The lock says who supervises now; the status file what was last known. The file may outlive its supervisor, so whoever
+reads it checks the identities in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from headrace.config import Config, names
+from headrace.errors import HeadraceError, ProjectError
+from headrace.supervisor import process
+from headrace.supervisor.process import Identity
+
+FORMAT = 1
+SETTLED = 1.0
+"""Seconds within which whoever took the lock has written its name, and whoever only looked has let go."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folders of one project that a supervisor writes to.
+
+    >>> Place(Path("data")).log("pipeline").as_posix()
+    'data/logs/pipeline.log'
+    """
+
+    data: Path
+
+    @property
+    def lock(self) -> Path:
+        """Held by the supervisor as long as it runs."""
+        return self.data / "run" / "lock"
+
+    @property
+    def status(self) -> Path:
+        """What runs, as last known."""
+        return self.data / "run" / "status.json"
+
+    def ready(self, name: str) -> Path:
+        """Where a child says how it can be reached."""
+        return self.data / "run" / f"{name}.json"
+
+    def log(self, name: str) -> Path:
+        """What a child has said."""
+        return self.data / "logs" / f"{name}.log"
+
+
+def place(config: Config) -> Place:
+    """Where a project's processes are recorded."""
+    return Place(names(config).path())
+
+
+@contextmanager
+def locked(where: Place) -> Iterator[None]:
+    """Be the only supervisor of a project. The lock goes with the process that holds it, however it ends."""
+    where.lock.parent.mkdir(parents=True, exist_ok=True)
+    with open(where.lock, "a+", encoding="utf-8") as file:
+        deadline = time.monotonic() + SETTLED
+        while not _take(file.fileno()):
+            held = _named(file)
+            if held is not None or time.monotonic() >= deadline:
+                hint = "See it with `headrace status`, or end it with `headrace down`."
+                got = None if held is None else f"pid {held.pid}"
+                raise ProjectError("already-running", "The project is already up.", got=got, hint=hint)
+            time.sleep(process.LOOK)
+        me = process.identify(os.getpid())
+        file.truncate(0)
+        file.write(json.dumps(None if me is None else me._asdict()))
+        file.flush()
+        yield
+
+
+def _take(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def holder(where: Place) -> Identity | None:
+    """The supervisor that holds the lock now, or None."""
+    try:
+        with open(where.lock, encoding="utf-8") as file:
+            if _take(file.fileno()):
+                return None
+            return _named(file)
+    except OSError:
+        return None
+
+
+def _named(file: TextIO) -> Identity | None:
+    """The living process that a lock file names."""
+    file.seek(0)
+    try:
+        found = process.read(json.loads(file.read()))
+    except ValueError:
+        return None
+    return found if found is not None and process.alive(found) else None
+
+
+def write_status(where: Place, status: Mapping[str, Any]) -> None:
+    """Replace the status file in one step: a reader sees the old one or the new one."""
+    where.status.parent.mkdir(parents=True, exist_ok=True)
+    beside = where.status.with_suffix(".tmp")
+    beside.write_text(json.dumps({"format": FORMAT, **status}, indent=2) + "\n", encoding="utf-8")
+    os.replace(beside, where.status)
+
+
+def read_status(where: Place) -> dict[str, Any] | None:
+    """The status file, or None when there is none that can be read."""
+    try:
+        found = json.loads(where.status.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+
+
+def recorded(where: Place) -> list[Identity]:
+    """The children in the status file that still run."""
+    processes = (read_status(where) or {}).get("processes", {})
+    found = [process.read(stored) for stored in processes.values()] if isinstance(processes, dict) else []
+    return [identity for identity in found if identity is not None and process.alive(identity)]
+
+
+def serve_url(where: Place) -> str:
+    """Where serving answers now, from the status file."""
+    stored = ((read_status(where) or {}).get("processes") or {}).get("serve", {})
+    identity = process.read(stored)
+    if identity is None or not process.alive(identity) or not stored.get("url"):
+        raise HeadraceError("not-running", "Serving does not run.", hint="Start it with `headrace up`.")
+    return str(stored["url"])

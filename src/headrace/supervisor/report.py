@@ -1,0 +1,68 @@
+"""How a project is doing, from the status file and from what its components told of themselves.
+
+Nothing in the file is believed that the machine does not confirm: a process is shown as running when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.clock import SECOND
+from headrace.config import Config, names
+from headrace.log.protocol import Log
+from headrace.supervisor import place, process
+from headrace.supervisor.place import Place
+from headrace.topics import STATUS, last_status
+
+COMPONENTS = ("pipeline", "serve")
+
+
+def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
+    """Everything `headrace status` tells.
+
+    Returns
+    -------
+    dict
+        `state` (ready, starting, degraded, failed, stopping or stopped), the processes by name, and under `streams`,
+        `tile_sets` and `views` what the components last said, with its age in seconds.
+    """
+    supervisor = place.holder(where)
+    stored = place.read_status(where) or {}
+    processes = {
+        name: _process(found, supervised=supervisor is not None)
+        for name, found in (stored.get("processes") or {}).items()
+    }
+    told = last_status(log, names(config).topic(STATUS), COMPONENTS)
+    pipeline, serve = (told.get(component, (0, {})) for component in COMPONENTS)
+    return {
+        "project": config.name,
+        "env": config.env,
+        "state": _state(stored, supervised=supervisor is not None),
+        "since": stored.get("since") if supervisor else None,
+        "supervisor": None if supervisor is None else supervisor.pid,
+        "url": (processes.get("serve") or {}).get("url"),
+        "processes": processes,
+        "told_seconds_ago": {name: round((now - at) / SECOND, 1) for name, (at, _) in told.items()},
+        "streams": pipeline[1].get("streams", {}),
+        "tile_sets": pipeline[1].get("tile_sets", {}),
+        "views": serve[1].get("views", {}),
+    }
+
+
+def _state(stored: dict[str, Any], *, supervised: bool) -> str:
+    if supervised:
+        return str(stored.get("state", "starting"))
+    return "stopped"
+
+
+def _process(found: dict[str, Any], *, supervised: bool) -> dict[str, Any]:
+    """A process as recorded, corrected by what is: one nobody supervises is `orphaned` or `stopped`."""
+    identity = process.read(found)
+    lives = identity is not None and process.alive(identity)
+    state = found.get("state")
+    if not supervised and state != "failed":
+        state = "orphaned" if lives else "stopped"
+    shown = {name: found.get(name) for name in ("since", "restarts", "exit", "log", "port", "url")}
+    if not lives:
+        shown |= {"port": None, "url": None}
+    return {"state": state, "pid": identity.pid if lives and identity else None} | shown

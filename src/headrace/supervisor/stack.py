@@ -1,0 +1,129 @@
+"""The processes of a project: what starts each, and how one knows that it is ready.
+
+The pipeline is ready when it has told how it is doing, serving when it says so over HTTP.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from headrace.config import Config, names
+from headrace.errors import ConfigError, shown
+from headrace.log.protocol import Log
+from headrace.supervisor.child import Child
+from headrace.supervisor.place import Place
+from headrace.topics import STATUS, last_status
+
+HTTP_TIMEOUT = 1.0
+PIPELINE_DEADLINE, SERVE_DEADLINE = 120.0, 60.0
+
+
+def command(*arguments: str, path: Path, env: str | None) -> list[str]:
+    """A verb of this very installation, for one project."""
+    # -P, as the installed script has it: a module in the user's folder must not stand in for one of Python's.
+    chosen = [] if env is None else ["--env", env]
+    return [sys.executable, "-P", "-m", "headrace.cli.main", *arguments, "--project", str(path.resolve()), *chosen]
+
+
+def children(config: Config, where: Place, log: Log, *, path: Path | None, port: int | None) -> list[Child]:
+    """A project's processes, in the order of their start."""
+    project = path or config.root
+    chosen = [] if port is None else ["--port", str(port)]
+    return [
+        Child(
+            "pipeline",
+            command("run", "pipeline", path=project, env=config.env),
+            pipeline_ready(log, names(config).topic(STATUS)),
+            PIPELINE_DEADLINE,
+        ),
+        Child(
+            "serve",
+            command("run", "serve", *chosen, path=project, env=config.env),
+            serve_ready(where.ready("serve")),
+            SERVE_DEADLINE,
+        ),
+    ]
+
+
+def pipeline_ready(log: Log, topic: str) -> Callable[[int, int], Mapping[str, Any] | None]:
+    """Ready when it has told how it is doing since its start."""
+
+    def ready(_: int, started: int) -> Mapping[str, Any] | None:
+        arrived_at, _told = last_status(log, topic, ["pipeline"]).get("pipeline", (0, None))
+        return {} if arrived_at > started else None
+
+    return ready
+
+
+def serve_ready(file: Path) -> Callable[[int, int], Mapping[str, Any] | None]:
+    """Ready when it answers so at the address in its file."""
+
+    def ready(pid: int, _: int) -> Mapping[str, Any] | None:
+        try:
+            told = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        if told.get("pid", pid) != pid:
+            return None
+        url = address(told["host"], told["port"])
+        return {"url": url, "port": told["port"]} if answers(f"{url}/ready") else None
+
+    return ready
+
+
+def address(host: str, port: int) -> str:
+    """The URL at which a local client reaches a listener.
+
+    >>> address("0.0.0.0", 80), address("::1", 80)
+    ('http://127.0.0.1:80', 'http://[::1]:80')
+    """
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    return f"http://[{local}]:{port}" if ":" in local else f"http://{local}:{port}"
+
+
+def ask(url: str, timeout: float = HTTP_TIMEOUT) -> tuple[int, bytes]:
+    """Status and body of a GET, straight to the machine: a proxy in the environment has no part in it."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
+    try:
+        connection.request("GET", parts.path or "/")
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def answers(url: str) -> bool:
+    """Whether a GET is answered with 200."""
+    try:
+        return ask(url)[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def refuse_taken(host: str, port: int) -> None:
+    """Refuse a port that somebody listens on, before anything is started."""
+    try:
+        found: Sequence[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, to = found[0]
+        with socket.socket(family, kind, protocol) as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(to)
+    except socket.gaierror as error:
+        hint = "Set serve.host to an address of this machine, such as 127.0.0.1."
+        raise ConfigError("bad-setting", "The host to serve on is not known.", got=shown(host), hint=hint) from error
+    except OSError as error:
+        hint = "Choose another with --port or serve.port in headrace.toml; 0 takes a free one."
+        if error.errno == errno.EADDRINUSE:
+            message = "The port to serve on is taken by another program."
+        else:
+            message = f"The port to serve on cannot be used: {error.strerror}."
+        raise ConfigError("port-taken", message, got=f"{host}:{port}", hint=hint) from error

@@ -1,0 +1,245 @@
+"""The supervisor: starts children in order, waits until they are ready, restarts what exits, ends them all.
+
+    starting ──► ready ──► (exit) restarting ──► starting ...      stopped: when all is over
+                                └──► failed: it exits too often, or refuses to run (exit codes 2 and 3)
+
+`step` looks at every child once and never waits, so tests drive it with a clock of their own. Every change goes to the
+status file. What the children are is `stack`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.clock import Clock, SystemClock, show_time
+from headrace.errors import HeadraceError
+from headrace.supervisor import logfile, process
+from headrace.supervisor.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
+from headrace.supervisor.child import Child, Process, show_exit
+from headrace.supervisor.place import Place, write_status
+
+GRACE = 8.0
+"""Seconds a child has to end by itself."""
+KILLED = 1.5
+"""Seconds within which a killed child is gone, unless the machine itself hangs."""
+REFUSED = (2, 3)
+"""Exit codes of a child that would say the same thing again: refused what was asked, or lacks something."""
+SHOWN_LINES = 12
+
+
+@dataclass
+class Watched:
+    """A child and how it is doing. Times ending in `_at` are of the steady clock, `since` is microseconds."""
+
+    child: Child
+    state: str = "waiting"
+    since: int = 0
+    process: Process | None = None
+    started: int = 0
+    started_at: float = 0.0
+    ready_at: float | None = None
+    due_at: float = 0.0
+    restarts: int = 0
+    code: int | None = None
+    why: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+class Supervisor:
+    """Keeps children running.
+
+    Parameters
+    ----------
+    children
+        In the order in which they are started.
+    place
+        Where logs and status go.
+    say
+        Told, in a line, of every change.
+    now
+        Seconds of a steady clock.
+    clock
+        The time that is shown.
+    grace
+        Seconds a child has to end by itself.
+    about
+        What the status file says besides.
+    """
+
+    def __init__(
+        self,
+        children: Sequence[Child],
+        place: Place,
+        *,
+        say: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+        clock: Clock | None = None,
+        grace: float = GRACE,
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        self.watched = [Watched(child) for child in children]
+        self.was_ready = False
+        self._place, self._say, self._now, self._grace = place, say, now, grace
+        self._clock = clock or SystemClock()
+        self._about, self._stopping = about or {}, False
+        self._me = process.identify(os.getpid())
+        self._began = self._clock.now()
+
+    @property
+    def state(self) -> str:
+        """How the whole is doing: starting, ready, degraded, failed, stopping or stopped."""
+        states = {watched.state for watched in self.watched}
+        if self._stopping:
+            return "stopped" if states <= {"stopped", "failed"} else "stopping"
+        if states == {"ready"}:
+            return "ready"
+        if self.was_ready:
+            return "degraded"
+        return "failed" if "failed" in states else "starting"
+
+    def start(self) -> None:
+        """Start every child, in order."""
+        for watched in self.watched:
+            self._spawn(watched)
+
+    def step(self) -> None:
+        """Look at every child once, and do what is due."""
+        for watched in self.watched:
+            running = watched.process
+            if watched.state == "restarting" and self._now() >= watched.due_at:
+                watched.restarts += 1
+                self._spawn(watched)
+            elif running is not None and (code := running.code()) is not None:
+                self._exited(watched, code, watched.why or show_exit(code))
+            elif running is not None and watched.state == "starting" and watched.why is None:
+                self._ask(watched, running)
+            logfile.rotate(self._place.log(watched.child.name))
+        if self.state == "ready":
+            self.was_ready = True
+
+    def check_start(self) -> None:
+        """Refuse to go on when a child failed before all were ready."""
+        if self.state != "failed":
+            return
+        failed = next(watched.child.name for watched in self.watched if watched.state == "failed")
+        log = self._place.log(failed)
+        hint = f"The reason is above, and in {log}."
+        raise HeadraceError("start-failed", f"The {failed} process could not be started.", hint=hint)
+
+    def stop(self, hurry: Callable[[], bool] = lambda: False) -> None:
+        """End every child: ask, wait for `grace` seconds or until told to hurry, kill. Nothing is left running."""
+        self._stopping = True
+        running = [watched for watched in self.watched if watched.process is not None]
+        for watched in running:
+            self._change(watched, "stopping")
+            if watched.process is not None:
+                watched.process.terminate()
+        running = self._wait(running, self._grace, hurry)
+        for watched in running:
+            self._say(f"{watched.child.name}: does not end by itself, killing it")
+            if watched.process is not None:
+                watched.process.kill()
+        self._wait(running, KILLED, lambda: False)
+        for watched in self.watched:
+            if watched.state != "failed":
+                self._change(watched, "stopped")
+        self._write()
+
+    def _spawn(self, watched: Watched) -> None:
+        name = watched.child.name
+        log = self._place.log(name)
+        logfile.rotate(log)
+        self._place.ready(name).unlink(missing_ok=True)
+        watched.started, watched.started_at = self._clock.now(), self._now()
+        watched.ready_at, watched.code, watched.why, watched.details = None, None, None, {}
+        logfile.mark(log, f"{show_time(watched.started)} {name} starts")
+        try:
+            watched.process = Process(watched.child, log)
+        except OSError as error:
+            logfile.mark(log, f"{show_time(self._clock.now())} {name} cannot be started: {error}")
+            self._exited(watched, 127, f"cannot be started: {error}")
+            return
+        self._say(f"{name}: starting (pid {watched.process.pid})")
+        self._change(watched, "starting")
+
+    def _ask(self, watched: Watched, running: Process) -> None:
+        """Whether a starting child is ready by now; one that takes too long is killed."""
+        details = watched.child.ready(running.pid, watched.started)
+        seconds = self._now() - watched.started_at
+        if details is not None:
+            watched.details, watched.ready_at = dict(details), self._now()
+            self._say(f"{watched.child.name}: ready ({seconds:.1f} s)")
+            self._change(watched, "ready")
+        elif seconds >= watched.child.deadline:
+            watched.why = f"was not ready within {watched.child.deadline:.0f} s"
+            running.kill()
+
+    def _exited(self, watched: Watched, code: int, how: str) -> None:
+        now, name, log = self._now(), watched.child.name, self._place.log(watched.child.name)
+        healthy = 0.0 if watched.ready_at is None else now - watched.ready_at
+        logfile.mark(
+            log, f"{show_time(self._clock.now())} {name} {how}, {now - watched.started_at:.1f} s after its start"
+        )
+        watched.process, watched.code, watched.details = None, code, {}
+        delay = watched.backoff.exited(at=now, healthy=healthy)
+        if delay is not None and code not in REFUSED:
+            watched.due_at = now + delay
+            self._say(f"{name}: {how}, restarting in {delay:.0f} s (see {log})")
+            self._change(watched, "restarting")
+            return
+        why = "" if code in REFUSED else f" for the {LOOP_EXITS}th time in {LOOP_SECONDS / 60:.0f} minutes"
+        last = "\n".join(f"  {line}" for line in logfile.last_lines(log, SHOWN_LINES))
+        self._say(f"{name}: {how}{why}, not restarting it; the end of {log}:\n{last}")
+        self._change(watched, "failed")
+
+    def _wait(self, running: list[Watched], seconds: float, hurry: Callable[[], bool]) -> list[Watched]:
+        """Wait until children are over; those that are not in time are given back."""
+        deadline = self._now() + seconds
+        while running := [watched for watched in running if not self._over(watched)]:
+            if self._now() >= deadline or hurry():
+                break
+            time.sleep(process.LOOK)
+        return running
+
+    def _over(self, watched: Watched) -> bool:
+        """Whether a child that was asked to end has done so."""
+        code = None if watched.process is None else watched.process.code()
+        if code is None:
+            return watched.process is None
+        seconds = self._now() - watched.started_at
+        said = f"{watched.child.name} {show_exit(code)}, {seconds:.1f} s after its start"
+        logfile.mark(self._place.log(watched.child.name), f"{show_time(self._clock.now())} {said}")
+        watched.process, watched.code, watched.details = None, code, {}
+        self._change(watched, "stopped")
+        return True
+
+    def _change(self, watched: Watched, state: str) -> None:
+        watched.state, watched.since = state, self._clock.now()
+        self._write()
+
+    def _write(self) -> None:
+        write_status(self._place, self.status())
+
+    def status(self) -> dict[str, Any]:
+        """What the status file says."""
+        me = None if self._me is None or self.state == "stopped" else self._me._asdict()
+        processes = {watched.child.name: _record(watched, self._place) for watched in self.watched}
+        return {**self._about, "state": self.state, "since": self._began, "supervisor": me, "processes": processes}
+
+
+def _record(watched: Watched, place: Place) -> dict[str, Any]:
+    identity = None if watched.process is None else watched.process.identity
+    return {
+        "state": watched.state,
+        "since": watched.since,
+        "restarts": watched.restarts,
+        "exit": watched.code,
+        "log": str(place.log(watched.child.name)),
+        **(identity._asdict() if identity is not None else {"pid": None}),
+        **watched.details,
+    }

@@ -1,0 +1,132 @@
+"""From nothing to ready and back: what `headrace up` and `headrace down` do to a project.
+
+lock ──► end orphans ──► port free? ──► topics ──► pipeline, serve ──► ready ──► watch ──► SIGTERM, Ctrl-C: stop
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from headrace.config import names
+from headrace.errors import ProjectError
+from headrace.project import Project
+from headrace.supervisor import logfile, place, process, stack
+from headrace.supervisor.place import Place
+from headrace.supervisor.signals import Signals
+from headrace.supervisor.supervise import GRACE, KILLED, Supervisor
+from headrace.topics import create, open_log, topics
+
+STARTING_LOOK, READY_LOOK = 0.1, 0.5
+SUPERVISOR = "supervisor"
+
+Say = Callable[[str], None]
+
+
+def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch: Callable[[Supervisor], None]) -> bool:
+    """Start a project's processes and keep them running until told to end; true when a Ctrl-C told so.
+
+    Parameters
+    ----------
+    path
+        What names the project, to hand on to its processes.
+    port
+        The port to serve on instead of the configured one.
+    say
+        Told, in a line, of every change.
+    watch
+        Called about twice a second, to show how it goes.
+    """
+    config, began = project.config, time.monotonic()
+    where = place.place(config)
+    chosen = config.port if port is None else port
+    with place.locked(where), open_log(config) as log, Signals() as signals:
+        orphans = process.end(place.recorded(where), grace=GRACE)
+        if orphans:
+            say(f"ended {orphans} that an earlier `headrace up` had left running")
+        if chosen:
+            stack.refuse_taken(config.host, chosen)
+        wanted = topics(project.plan(), names(config), config.partitions)
+        create(log, wanted)
+        say(f"topics: {len(wanted)} ready ({time.monotonic() - began:.1f} s)")
+        about = {"project": config.name, "env": config.env, "root": str(config.root)}
+        children = stack.children(config, where, log, path=path, port=port)
+        keep(Supervisor(children, where, say=say, about=about), signals, say=say, watch=watch, began=began)
+        return signals.interrupted
+
+
+def keep(
+    supervisor: Supervisor, signals: Signals, *, say: Say, watch: Callable[[Supervisor], None], began: float
+) -> None:
+    """Run a supervisor until a signal ends it; whatever happens, its children end with it."""
+    try:
+        supervisor.start()
+        said = False
+        while not signals.wait(READY_LOOK if supervisor.was_ready else STARTING_LOOK):
+            supervisor.step()
+            supervisor.check_start()
+            if supervisor.was_ready and not said:
+                said = True
+                say(f"ready in {time.monotonic() - began:.1f} s")
+            watch(supervisor)
+    finally:
+        if signals.ending:
+            say("stopping; a second signal kills")
+        supervisor.stop(hurry=lambda: len(signals.ending) > 1)
+    say("stopped")
+
+
+def detach(command: Sequence[str], where: Place, say: Say) -> int:
+    """Start a supervisor of its own session, relay what it says until it is ready, and leave it running.
+
+    The result is 0, or the exit code of a supervisor that gave up.
+    """
+    held = place.holder(where)
+    if held is not None:
+        hint = "See it with `headrace status`, or end it with `headrace down`."
+        raise ProjectError("already-running", "The project is already up.", got=f"pid {held.pid}", hint=hint)
+    log = where.log(SUPERVISOR)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    logfile.rotate(log)
+    with log.open("ab") as output:
+        lines = logfile.follow({SUPERVISOR: log}, lambda: _settled(started, where))
+        started = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        for _, line in lines:
+            say(line)
+    except KeyboardInterrupt:
+        os.kill(started.pid, signal.SIGTERM)
+        started.wait(GRACE + KILLED)
+        raise
+    return started.poll() or 0
+
+
+def _settled(started: subprocess.Popen[bytes], where: Place) -> bool:
+    """Whether a detached supervisor is ready or over; waits a moment when it is neither."""
+    if started.poll() is not None:
+        return True
+    stored = place.read_status(where) or {}
+    if (stored.get("supervisor") or {}).get("pid") == started.pid and stored.get("state") == "ready":
+        return True
+    time.sleep(STARTING_LOOK)
+    return False
+
+
+def down(where: Place) -> int:
+    """End a project's supervisor and whatever it left behind; says how many processes there were."""
+    found = place.recorded(where)
+    held = place.holder(where)
+    if held is not None:
+        found.append(held)
+        process.send(held, signal.SIGTERM)
+        if not process.gone([held], within=GRACE + 2 * KILLED):
+            process.send(held, signal.SIGKILL)
+    process.end(place.recorded(where), grace=GRACE)
+    process.gone(found, within=KILLED)
+    return len(found)

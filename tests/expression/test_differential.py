@@ -1,0 +1,74 @@
+"""Random expressions over random rows: Python and Spark agree to the last bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, reject, settings
+
+from headrace.errors import ExpressionError
+from headrace.expression import Expression
+from tests.expression.asking import read
+from tests.expression.both_sides import differences
+from tests.expression.generated import COLUMNS, expressions, rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What Headrace's meaning must not depend on.
+OTHER_SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.legacy.sizeOfNull": "true",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def generated(count: int, depth: int) -> list[Expression]:
+    """Different expressions, the same ones in every run."""
+    found: dict[str, Expression] = {}
+
+    @settings(
+        max_examples=2 * count,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(expressions(depth))
+    def collect(text: str) -> None:
+        try:
+            expression = read(text)
+        except ExpressionError as error:
+            if "digits" not in error.message:
+                raise
+            reject()
+        found[expression.text] = expression
+
+    collect()
+    return list(found.values())[:count]
+
+
+@pytest.mark.spark
+def test_python_and_spark_agree_on_random_expressions(spark: SparkSession) -> None:
+    chosen = generated(160, depth=2)
+
+    assert len(chosen) == 160
+    assert not differences(spark, chosen, rows(200, seed=1), COLUMNS)
+
+
+@pytest.mark.spark
+def test_the_meaning_does_not_depend_on_spark_settings(spark: SparkSession) -> None:
+    chosen = generated(160, depth=3)
+    before = {name: str(spark.conf.get(name)) for name in OTHER_SETTINGS}
+    try:
+        for name, setting in OTHER_SETTINGS.items():
+            spark.conf.set(name, setting)
+        assert not differences(spark, chosen, rows(200, seed=2), COLUMNS)
+    finally:
+        for name, setting in before.items():
+            spark.conf.set(name, setting)

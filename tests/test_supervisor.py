@@ -1,0 +1,520 @@
+"""The supervisor over tiny children: start, readiness, restarts, crash loops, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.errors import ConfigError, HeadraceError, ProjectError
+from headrace.supervisor import logfile, place, process, stack, up
+from headrace.supervisor.backoff import Backoff
+from headrace.supervisor.child import Child
+from headrace.supervisor.place import Place
+from headrace.supervisor.process import Identity
+from headrace.supervisor.signals import Signals
+from headrace.supervisor.supervise import Supervisor
+from headrace.testing import FakeClock
+
+SLEEPS = "import time; time.sleep(600)"
+STUBBORN = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+)
+
+
+def python(text: str) -> list[str]:
+    return [sys.executable, "-S", "-c", text]
+
+
+def at_once(_pid: int, _started: int) -> dict[str, object]:
+    return {}
+
+
+def never(_pid: int, _started: int) -> None:
+    return None
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+class Steady:
+    """A steady clock that stands still."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class Stage:
+    """A supervisor under test, what it said, and its clock."""
+
+    def __init__(self, where: Place, *children: Child) -> None:
+        self.where, self.said, self.now = where, list[str](), Steady()
+        self.supervisor = Supervisor(children, where, say=self.said.append, now=self.now, clock=FakeClock(1_000_000))
+
+    def state(self, number: int = 0) -> str:
+        return self.supervisor.watched[number].state
+
+    def until(self, state: str, number: int = 0) -> None:
+        """Step until a child is in a state."""
+
+        def reached() -> bool:
+            self.supervisor.step()
+            return self.state(number) == state
+
+        until(reached)
+
+    @property
+    def stored(self) -> dict[str, object]:
+        return place.read_status(self.where) or {}
+
+
+@pytest.fixture
+def where(tmp_path) -> Place:
+    return Place(tmp_path / "data")
+
+
+@pytest.fixture
+def stage(where) -> Iterator[Callable[..., Stage]]:
+    made: list[Stage] = []
+
+    def build(*children: Child) -> Stage:
+        made.append(Stage(where, *children))
+        return made[-1]
+
+    yield build
+    for built in made:
+        for watched in built.supervisor.watched:
+            if watched.process is not None:
+                watched.process.kill()
+                until(lambda running=watched.process: running.code() is not None)
+
+
+def test_children_start_in_order_and_are_ready_when_they_say_so(stage):
+    asked: list[int] = []
+
+    def second_time(pid: int, started: int) -> dict[str, object] | None:
+        asked.append(started)
+        return {"url": f"http://here/{pid}"} if len(asked) > 1 else None
+
+    tried = stage(Child("one", python(SLEEPS), second_time), Child("two", python(SLEEPS), at_once))
+    tried.supervisor.start()
+    assert [line.split(" (")[0] for line in tried.said] == ["one: starting", "two: starting"]
+    tried.supervisor.step()
+    assert (tried.state(0), tried.state(1), tried.supervisor.state) == ("starting", "ready", "starting")
+    tried.now.at = 2.5
+    tried.supervisor.step()
+    assert tried.said[-1] == "one: ready (2.5 s)"
+    assert tried.supervisor.state == "ready"
+    assert asked == [1_000_000, 1_000_000]
+
+
+def test_the_status_file_tells_pid_state_and_what_the_ready_child_told(stage):
+    tried = stage(Child("serve", python(SLEEPS), lambda pid, _: {"url": "http://here", "port": 80}))
+    tried.supervisor.start()
+    tried.supervisor.step()
+    told = tried.stored["processes"]["serve"]
+    assert (told["state"], told["url"], told["port"], told["restarts"]) == ("ready", "http://here", 80, 0)
+    assert process.read(told) == process.identify(tried.supervisor.watched[0].process.pid)
+    assert process.read(tried.stored["supervisor"]) == process.identify(os.getpid())
+
+
+def test_a_child_that_exits_is_restarted_after_its_delay_and_not_before(stage):
+    tried = stage(Child("one", python("raise SystemExit(1)"), never))
+    tried.supervisor.start()
+    tried.until("restarting")
+    assert "one: exited with code 1, restarting in 1 s" in tried.said[-1]
+    tried.now.at = 0.99
+    tried.supervisor.step()
+    assert tried.state() == "restarting"
+    tried.now.at = 1.0
+    tried.supervisor.step()
+    assert (tried.state(), tried.supervisor.watched[0].restarts) == ("starting", 1)
+    tried.until("restarting")
+    assert "restarting in 2 s" in tried.said[-1]
+
+
+def test_a_ready_child_that_is_killed_makes_the_whole_degraded_until_it_is_back(stage):
+    tried = stage(Child("one", python(SLEEPS), at_once))
+    tried.supervisor.start()
+    tried.supervisor.step()
+    assert tried.supervisor.state == "ready"
+    os.kill(tried.supervisor.watched[0].process.pid, signal.SIGKILL)
+    tried.until("restarting")
+    assert tried.supervisor.state == "degraded"
+    assert "was ended by SIGKILL" in tried.said[-1]
+    tried.now.at += 1
+    tried.until("ready")
+    assert tried.supervisor.state == "ready"
+
+
+def test_a_child_that_keeps_exiting_is_given_up_with_the_end_of_its_log(stage):
+    tried = stage(Child("one", python("print('out of luck', flush=True); raise SystemExit(1)"), never))
+    tried.supervisor.start()
+    for _ in range(4):
+        tried.until("restarting")
+        tried.now.at = tried.supervisor.watched[0].due_at
+        tried.supervisor.step()
+    tried.until("failed")
+    assert "for the 5th time in 2 minutes" in tried.said[-1]
+    assert "  out of luck" in tried.said[-1]
+    assert tried.stored["processes"]["one"]["state"] == "failed"
+    tried.now.at += 1_000
+    tried.supervisor.step()
+    assert tried.state() == "failed"
+
+
+@pytest.mark.parametrize("code", [2, 3])
+def test_a_child_that_refuses_to_run_is_not_asked_again(stage, code):
+    tried = stage(Child("one", python(f"raise SystemExit({code})"), never))
+    tried.supervisor.start()
+    tried.until("failed")
+    assert tried.said[-1].startswith(f"one: exited with code {code}, not restarting it")
+    with pytest.raises(HeadraceError, match="The one process could not be started"):
+        tried.supervisor.check_start()
+
+
+def test_a_child_that_fails_after_all_were_ready_takes_nothing_else_with_it(stage):
+    tried = stage(Child("one", python("import time; time.sleep(0.3); raise SystemExit(2)"), at_once))
+    tried.supervisor.start()
+    tried.supervisor.step()
+    tried.until("failed")
+    tried.supervisor.check_start()
+    assert tried.supervisor.state == "degraded"
+
+
+def test_a_command_that_is_not_there_is_an_exit_like_any_other(stage):
+    tried = stage(Child("one", ["/no/such/program"], never))
+    tried.supervisor.start()
+    assert tried.state() == "restarting"
+    assert "cannot be started" in tried.said[-1]
+
+
+def test_a_child_that_is_not_ready_in_time_is_killed_and_started_again(stage):
+    tried = stage(Child("one", python(SLEEPS), never, deadline=5))
+    tried.supervisor.start()
+    identity = tried.supervisor.watched[0].process.identity
+    tried.now.at = 4.9
+    tried.supervisor.step()
+    assert tried.state() == "starting"
+    tried.now.at = 5.0
+    tried.until("restarting")
+    assert "was not ready within 5 s" in tried.said[-1]
+    assert process.gone([identity], within=10)
+
+
+def test_what_a_dead_child_started_dies_with_it(stage, tmp_path):
+    grandchild = f"import os, time\nwith open({str(tmp_path / 'pid')!r}, 'w') as f: f.write(str(os.getpid()))\n{SLEEPS}"
+    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', {grandchild!r}]).wait()"
+    tried = stage(Child("one", python(starts), at_once))
+    tried.supervisor.start()
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    identity = process.identify(int((tmp_path / "pid").read_text()))
+    assert identity is not None
+    os.kill(tried.supervisor.watched[0].process.pid, signal.SIGKILL)
+    tried.until("restarting")
+    assert process.gone([identity], within=10)
+
+
+def real(where: Place, *children: Child, grace: float) -> tuple[Supervisor, list[str]]:
+    said: list[str] = []
+    return Supervisor(children, where, say=said.append, grace=grace), said
+
+
+def test_stopping_asks_and_waits(where):
+    polite = (
+        "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint('up', flush=True)\n"
+    )
+    supervisor, said = real(where, Child("one", python(polite + SLEEPS), at_once), grace=30)
+    supervisor.start()
+    until(lambda: logfile.last_lines(where.log("one"), 1) == ["up"])
+    supervisor.stop()
+    assert supervisor.watched[0].code == 0
+    assert not any("killing" in line for line in said)
+    assert (place.read_status(where) or {})["state"] == "stopped"
+    assert "one exited with code 0" in logfile.last_lines(where.log("one"), 1)[0]
+
+
+@pytest.mark.parametrize(("grace", "hurry"), [(0.2, False), (60, True)])
+def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_or_on_a_second_signal(where, grace, hurry):
+    supervisor, said = real(where, Child("one", python(STUBBORN), at_once), grace=grace)
+    supervisor.start()
+    until(lambda: logfile.last_lines(where.log("one"), 1) == ["up"])
+    began = time.monotonic()
+    supervisor.stop(hurry=lambda: hurry)
+    assert time.monotonic() - began < 10
+    assert supervisor.watched[0].code == -signal.SIGKILL
+    assert said[-1] == "one: does not end by itself, killing it"
+    assert place.recorded(where) == []
+
+
+def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
+    tried = stage(Child("one", python("print('hello')"), never))
+    tried.supervisor.start()
+    tried.until("restarting")
+    tried.now.at = 1.0
+    tried.supervisor.step()
+    tried.until("restarting")
+    text = tried.where.log("one").read_text()
+    assert (text.count("one starts ---"), text.count("hello"), text.count("exited with code 0")) == (2, 2, 2)
+
+
+# The process that supervises, alone and against others.
+
+SUPERVISES = """
+import sys, time
+from pathlib import Path
+from headrace.supervisor import place, up
+from headrace.supervisor.child import Child
+from headrace.supervisor.signals import Signals
+from headrace.supervisor.supervise import Supervisor
+
+where = place.Place(Path(sys.argv[1]))
+child = Child("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: {})
+say = lambda line: print(line, flush=True)
+with place.locked(where), Signals() as signals:
+    up.keep(Supervisor([child], where, say=say), signals, say=say, watch=lambda _: None, began=time.monotonic())
+sys.exit(130 if signals.interrupted else 0)
+"""
+
+
+@pytest.fixture
+def supervising(where) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(child: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", SUPERVISES, str(where.data), child]
+        started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+        until(lambda: (place.read_status(where) or {}).get("state") == "ready")
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()
+        each.wait()
+    process.end(place.recorded(where), grace=0.1)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
+def test_a_signal_ends_everything_in_order(supervising, where, number, code):
+    supervisor = supervising(SLEEPS)
+    children = place.recorded(where)
+    assert len(children) == 1
+    supervisor.send_signal(number)
+    assert supervisor.wait(10) == code
+    assert not any(process.alive(identity) for identity in children)
+    assert place.holder(where) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_a_killed_supervisor_takes_its_children_with_it(supervising, where):
+    supervisor = supervising(SLEEPS)
+    children = place.recorded(where)
+    supervisor.kill()
+    assert process.gone(children, within=10)
+
+
+def test_a_child_that_outlives_a_killed_supervisor_is_ended_by_down(supervising, where):
+    supervisor = supervising(STUBBORN)
+    until(lambda: logfile.last_lines(where.log("one"), 1) == ["up"])
+    supervisor.kill()
+    supervisor.wait()
+    assert len(place.recorded(where)) == 1
+    assert process.end(place.recorded(where), grace=0.1) == 1
+    assert place.recorded(where) == []
+
+
+def test_down_ends_a_running_supervisor_and_then_finds_nothing(supervising, where):
+    supervisor = supervising(SLEEPS)
+    assert up.down(where) == 2
+    assert supervisor.wait(10) == 0
+    assert up.down(where) == 0
+
+
+def test_a_second_supervisor_is_refused_with_the_pid_of_the_first(supervising, where):
+    supervisor = supervising(SLEEPS)
+    with pytest.raises(ProjectError) as caught, place.locked(where):
+        pass
+    assert (caught.value.code, caught.value.got) == ("already-running", f"pid {supervisor.pid}")
+    assert place.holder(where) == process.identify(supervisor.pid)
+
+
+def test_the_lock_of_a_killed_supervisor_is_free(supervising, where):
+    supervisor = supervising(SLEEPS)
+    supervisor.kill()
+    supervisor.wait()
+    assert place.holder(where) is None
+    with place.locked(where):
+        assert place.holder(where) == process.identify(os.getpid())
+
+
+def test_a_signal_is_sent_to_no_process_but_the_one_recorded(where):
+    me = process.identify(os.getpid())
+    assert me is not None
+    later = Identity(me.pid, "another start", me.command)
+    other = Identity(me.pid, me.start, "another command")
+    assert (process.send(later, signal.SIGKILL), process.send(other, signal.SIGKILL)) == (False, False)
+    place.write_status(where, {"processes": {"a": later._asdict(), "b": other._asdict(), "c": {"pid": me.pid}}})
+    assert place.recorded(where) == []
+    place.write_status(where, {"processes": {"a": me._asdict()}})
+    assert place.recorded(where) == [me]
+
+
+def test_an_exited_child_that_nobody_collected_is_not_alive():
+    child = subprocess.Popen(python("pass"))
+    until(lambda: process.identify(child.pid) is None)
+    child.wait()
+
+
+def test_a_process_is_identified_without_proc_too(tmp_path):
+    me = process.identify(os.getpid(), tmp_path)
+    assert me is not None
+    assert (me, me.pid) == (process.identify(os.getpid(), tmp_path), os.getpid())
+    assert "pytest" in me.command or "python" in me.command
+    assert process.identify(2**22 + 1, tmp_path) is None
+
+
+def test_a_torn_status_file_is_no_status(where):
+    place.write_status(where, {"state": "ready"})
+    assert (place.read_status(where) or {})["state"] == "ready"
+    where.status.write_text(where.status.read_text()[:10])
+    assert place.read_status(where) is None
+    assert place.recorded(where) == []
+
+
+def test_a_signal_ends_a_wait_at_once_and_the_handlers_come_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with Signals() as signals:
+        assert signals.wait(0) is False
+        os.kill(os.getpid(), signal.SIGINT)
+        began = time.monotonic()
+        assert signals.wait(60) is True
+        assert (time.monotonic() - began < 30, signals.interrupted) == (True, True)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+# When to restart, as numbers.
+
+
+@given(st.lists(st.floats(0.1, 25), min_size=5, max_size=20))
+def test_five_exits_within_two_minutes_are_given_up(lives):
+    backoff, at, delays = Backoff(), 0.0, []
+    for life in lives:
+        at += life
+        delays.append(backoff.exited(at=at, healthy=0))
+        if delays[-1] is None:
+            break
+        at += delays[-1]
+    assert delays[:4] == [1, 2, 4, 8]
+    assert delays[4:] == [None]
+
+
+def test_delays_double_to_half_a_minute():
+    backoff = Backoff()
+    assert [backoff.exited(at=1_000.0 * n, healthy=0) for n in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_a_minute_of_health_starts_the_delays_again():
+    backoff = Backoff()
+    assert [backoff.exited(at=at, healthy=healthy) for at, healthy in ((0, 0), (50, 0), (200, 60))] == [1, 2, 1]
+    assert backoff.exited(at=400, healthy=59.9) == 2
+
+
+# Log files.
+
+
+def test_a_large_log_is_put_aside_and_writing_goes_on(tmp_path):
+    log = tmp_path / "a.log"
+    with log.open("a") as writer:
+        for number in range(4):
+            writer.write(f"{number}" * 100)
+            writer.flush()
+            assert logfile.rotate(log, largest=50) is True
+        writer.write("end")
+    assert log.read_text() == "end"
+    assert [(tmp_path / f"a.log.{number}").read_text()[:1] for number in (1, 2)] == ["3", "2"]
+    assert not (tmp_path / "a.log.3").exists()
+    assert logfile.rotate(log, largest=50) is False
+    assert logfile.rotate(tmp_path / "none.log") is False
+
+
+def test_following_gives_whole_lines_of_several_files_and_survives_an_emptied_one(tmp_path):
+    files = {"a": tmp_path / "a", "b": tmp_path / "b"}
+    files["a"].write_text("old\n")
+    steps = iter(
+        [
+            lambda: files["a"].write_text("old\nha"),
+            lambda: (files["a"].write_text("old\nhalf\n"), files["b"].write_text("first\n")),
+            lambda: files["a"].write_text("new\n"),
+        ]
+    )
+
+    def pause() -> bool:
+        step = next(steps, None)
+        if step is not None:
+            step()
+        return step is None
+
+    assert list(logfile.follow(files, pause)) == [("a", "half"), ("b", "first"), ("a", "new")]
+
+
+def test_the_last_lines_of_a_file_are_those_at_its_end(tmp_path):
+    (tmp_path / "a").write_text("".join(f"{number}\n" for number in range(100_000)))
+    assert logfile.last_lines(tmp_path / "a", 2) == ["99998", "99999"]
+    assert logfile.last_lines(tmp_path / "a", 0) == []
+    assert logfile.last_lines(tmp_path / "none", 2) == []
+
+
+# What the children of a project are.
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_starts():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError) as caught:
+            stack.refuse_taken("127.0.0.1", port)
+        assert (caught.value.code, caught.value.got) == ("port-taken", f"127.0.0.1:{port}")
+    stack.refuse_taken("127.0.0.1", port)
+
+
+def test_a_host_that_does_not_exist_is_refused():
+    with pytest.raises(ConfigError, match="not known"):
+        stack.refuse_taken("no-such-host.invalid", 80)
+
+
+def test_serving_is_ready_when_its_own_process_answers_so(tmp_path):
+    server = "import http.server as h\n" + (
+        "class Answer(h.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self): self.send_response(200 if self.path == '/ready' else 404); self.end_headers()\n"
+        "listener = h.HTTPServer(('127.0.0.1', 0), Answer)\nprint(listener.server_port, flush=True)\n"
+        "listener.serve_forever()"
+    )
+    with subprocess.Popen(python(server), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        port, file = int(child.stdout.readline()), tmp_path / "serve.json"
+        ready = stack.serve_ready(file)
+        assert ready(7, 0) is None
+        file.write_text(json.dumps({"pid": 8, "host": "0.0.0.0", "port": port}))
+        assert ready(7, 0) is None
+        file.write_text(json.dumps({"pid": 7, "host": "0.0.0.0", "port": port}))
+        assert ready(7, 0) == {"url": f"http://127.0.0.1:{port}", "port": port}
+        assert stack.answers(f"http://127.0.0.1:{port}/health") is False
+        child.kill()
+    assert ready(7, 0) is None
