@@ -46,8 +46,8 @@ bench: $(BENCHMARKS:%=bench-%) ## all benchmarks, each into bench/results/NAME.j
 $(BENCHMARKS:%=bench-%): bench-%: $(READY) java
 	$(BIN)/python -m bench.$* $(if $(QUICK),--quick)
 
-lock: $(READY) ## pin every dependency of pyproject.toml with hashes
-	$(BIN)/uv pip compile pyproject.toml --group dev --quiet --upgrade --universal --python-version 3.11 \
+lock: $(READY) ## pin every dependency of pyproject.toml with hashes; UPGRADE=1 for the newest of each
+	$(BIN)/uv pip compile pyproject.toml --group dev --quiet $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
 
 clean: ## forget the environment and the caches

@@ -14,8 +14,8 @@ import tokenize
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-# `{task.description}` is filled by rich's progress bars.
-_PLACEHOLDER = re.compile(r"(?<!\{)\{(?!task\.)([a-z_]\w*)[^{}]*\}(?!\})")
+# `{task.description}` is filled by rich's progress bars, and "/views/{view}" is a route.
+_PLACEHOLDER = re.compile(r"(?<![{/])\{(?!task\.)([a-z_]\w*)[^{}]*\}(?!\})")
 _GLUED_LEFT = re.compile(r"[\w.,;:!?)'\"`]$")
 _GLUED_RIGHT = re.compile(r"^[\w({`'\"]")
 _PATTERN = re.compile(r"\(\?|\[0-9|\[a-z|\[\.\]")

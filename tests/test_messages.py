@@ -66,6 +66,7 @@ def test_a_bad_message_is_found(source, finding):
         'text = "It is so. " "Do that."',
         'raise ValueError("known")',
         'text = "{task.description}"',
+        'text = "/views/{view}"',
         'raise DataError("known", "--from cannot be read.")',
         'raise OwnError("anything at all", "it is")',
         'pattern = "[0-9]{2}" "[a-z]"',

@@ -18,26 +18,26 @@ LATE, DOUBLED, BROKEN, INVALID, FUTURE = 0.02, 0.03, 0.005, 0.003, 0.002
 
 
 class Payment(NamedTuple):
-    """What is sent, by which card, and when it reaches the log."""
+    """What is sent, by which card, and when."""
 
-    arrived_at: int
+    sent_at: int
     card: str
     value: bytes
 
 
 def payments(count: int, *, seed: int, start: int, per_second: float, cards: int = 200) -> list[Payment]:
-    """Payments in the order in which they reach the log.
+    """Payments in the order in which they are sent.
 
     Parameters
     ----------
     count
-        How many payments happen; some are sent twice, so there are a few more records.
+        How many payments there are; some are sent twice, so there are a few more records.
     seed
         Decides everything.
     start
-        When the first one happens, in microseconds.
+        When the first one is sent, in microseconds.
     per_second
-        How many happen in a second of event time.
+        How many are sent in a second.
     cards
         How many cards there are; the first ones are much busier than the last.
 
@@ -53,16 +53,16 @@ def payments(count: int, *, seed: int, start: int, per_second: float, cards: int
 
 def _sent(chance: random.Random, count: int, start: int, per_second: float, cards: int) -> Iterator[Payment]:
     for number in range(count):
-        happened = start + int(number / per_second * SECOND)
+        sent_at = start + int(number / per_second * SECOND)
         card = f"card-{int(cards * chance.random() ** 3):03}"
-        value = _value(chance, number, card, happened)
-        arrived = happened + _delay(chance)
-        yield Payment(arrived, card, value)
+        value = _value(chance, number, card, sent_at - _delay(chance))
+        yield Payment(sent_at, card, value)
         if chance.random() < DOUBLED:
-            yield Payment(arrived + chance.randrange(SECOND, 20 * SECOND), card, value)
+            yield Payment(sent_at + chance.randrange(SECOND, 20 * SECOND), card, value)
 
 
 def _delay(chance: random.Random) -> int:
+    """How long before it was sent a payment happened; some are late, some come from a clock that runs ahead."""
     kind = chance.random()
     if kind < LATE:
         return chance.randrange(3 * MINUTE, 10 * MINUTE)
@@ -99,7 +99,7 @@ def records(sent: list[Payment], topic: str = "payments", partitions: int = 2) -
     for payment in sent:
         partition = sum(payment.card.encode()) % partitions
         made.append(
-            Record(topic, partition, heads[partition], payment.arrived_at, payment.card.encode(), payment.value)
+            Record(topic, partition, heads[partition], payment.sent_at, payment.card.encode(), payment.value)
         )
         heads[partition] += 1
     return made

@@ -30,7 +30,7 @@ def exact(name: str, kind: Type | None, *values: Any, **params: Any) -> Any:
 
 @every_name
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_tiles_merged_in_any_order_finish_in_the_defined_value(name: str, data: Any) -> None:
     asked = data.draw(aggregates(name))
     events = data.draw(events_of(asked.fed))
@@ -53,7 +53,7 @@ def test_nothing_finishes_in_the_defined_empty_value(asked: Aggregate) -> None:
 
 @every_name
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_value_has_the_declared_type(name: str, data: Any) -> None:
     asked = data.draw(aggregates(name))
     value = finished(asked, data.draw(events_of(asked.fed)))

@@ -377,6 +377,7 @@ def test_the_oldest_records_go_when_a_partition_is_too_large(log):
         log.append("t", b"%d" % i * 100, partition=0)
     log.append("t", b"other", partition=1)
     log.clean("t")
+    log.clean("t")
     assert [(value or b"")[:1] for value in values(log.read("t", 0, log.start_offsets("t")[0]))] == [b"7", b"8", b"9"]
     assert log.start_offsets("t") == {0: 7, 1: 0}
 
@@ -417,6 +418,15 @@ def test_a_compacted_record_keeps_its_arrival_and_headers(log, clock):
     log.append("t", b"4", key=b"c")
     log.clean("t")
     assert all_records(log)[0] == Record("t", 0, 1, START, b"b", b"2", (("h", b"x"),))
+
+
+def test_a_time_is_found_among_what_compaction_has_left(log, clock):
+    log.create_topic("t", compacted=True)
+    log.append("t", b"1", key=b"c")
+    clock.time += 5
+    log.append_batch("t", [Message(b"2", b"a"), Message(b"3", b"a"), Message(b"4", b"b")])
+    log.clean("t")
+    assert [log.offset_at("t", START + wait) for wait in (0, 1, 5, 6)] == [{0: 0}, {0: 2}, {0: 2}, {0: 4}]
 
 
 def test_a_tombstone_removes_its_key_and_later_itself(log, clock):

@@ -258,6 +258,32 @@ def test_cleaning_leaves_the_work_to_a_cleaner_that_is_at_it(folder):
         assert len(all_records(log)) == 1
 
 
+def test_nothing_of_an_expired_record_stays_in_the_file(folder, clock):
+    with EmbeddedLog(folder, clock=clock) as log:
+        log.create_topic("t", retention=Retention(age=10))
+        log.append_batch("t", [Message(b"secret")] * 3)
+        clock.time += 11
+        log.clean("t")
+    database = sqlite3.connect(folder / "t.topic")
+    assert database.execute("SELECT count, body FROM frame_0").fetchall() == [(0, b"")]
+    database.close()
+
+
+def test_retention_that_died_half_way_shows_no_removed_record_and_is_finished_later(folder, clock):
+    with EmbeddedLog(folder, clock=clock) as log:
+        log.create_topic("t", retention=Retention(age=10))
+        for value in (b"1", b"2", b"3"):
+            log.append("t", value)
+        database = sqlite3.connect(folder / "t.topic")
+        database.execute("UPDATE part SET start = 2")
+        database.commit()
+        assert (log.start_offsets("t"), log.offset_at("t", 0)) == ({0: 2}, {0: 2})
+        log.clean("t")
+        assert database.execute("SELECT count(*) FROM frame_0").fetchone() == (1,)
+        database.close()
+        assert values(all_records(log)) == [b"3"]
+
+
 def test_space_that_retention_frees_is_used_again(folder):
     with EmbeddedLog(folder) as log:
         log.create_topic("t", retention=Retention(size=200_000))

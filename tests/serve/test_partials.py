@@ -59,8 +59,9 @@ def test_a_sum_that_ran_out_of_range_is_written_as_text_and_read_as_infinity():
 
 def test_decimals_keep_all_their_digits():
     digits = "12345678901234567890.123456789012345678"
-    read = decoder([("x", Least(Decimal(38, 18)))])
-    assert read(b'{"x":%s}' % digits.encode()) == {"x": decimal.Decimal(digits)}
+    read = decoder([("x", Least(Decimal(38, 18))), ("y", Total(Float()))])
+    for total in (b"1.0", b'"NaN"'):
+        assert read(b'{"x":%s,"y":%s}' % (digits.encode(), total))["x"] == decimal.Decimal(digits)
 
 
 @pytest.mark.parametrize(

@@ -154,8 +154,7 @@ def test_a_key_whose_tiles_are_all_out_of_reach_is_empty_but_not_missing():
 def test_the_run_that_has_come_furthest_is_read():
     store = filled(click(), as_of=BASE + 10 * SECOND, run="old")
     rebuilt = rows_of(Outcome(small, [click(), click(BASE + 1)]), users_set, (BASE + MINUTE,), "new")
-    fill(store, rebuilt, ("user",))
-    store.apply([ProgressRow(users_set.fingerprint, "new", {}, BASE + 9 * SECOND)], TOPIC, {0: 99})
+    store.apply([*rebuilt, ProgressRow(users_set.fingerprint, "new", {}, BASE + 9 * SECOND)], TOPIC, {0: 98})
     reader = Reader(small, store)
     assert reader.read("users", ("ann",), BASE + MINUTE).values["n"] == 1
     store.apply([ProgressRow(users_set.fingerprint, "new", {}, BASE + 11 * SECOND)], TOPIC, {0: 99})

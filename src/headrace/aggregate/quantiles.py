@@ -100,12 +100,13 @@ class Quantile(Aggregate):
         return values[max(place, 1) - 1] if values else None
 
     def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
+        if len(events) <= K:
+            return bool(a == b == self.exact(events, 0))
         return all(self._fits(value, [float(given) for _, _, given in events]) for value in (a, b))
 
     def _fits(self, value: float | None, values: Sequence[float]) -> bool:
-        if value is None or not values:
-            return value is None and not values
+        if value is None:
+            return False
         below = sum(given < value for given in values) / len(values)
         upto = sum(given <= value for given in values) / len(values)
-        slack = RANK_ERROR if len(values) > K else 1e-12
-        return value in values and below - slack <= self.q <= upto + slack
+        return value in values and below - RANK_ERROR <= self.q <= upto + RANK_ERROR

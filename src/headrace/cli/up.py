@@ -42,7 +42,8 @@ def command(path: Path | None, env: str | None, detach: bool, port: int | None) 
         again = stack.command("up", *chosen, path=path or loaded.config.root, env=loaded.config.env)
         return running.detach(again, place.place(loaded.config), talk)
     screen = Screen()
-    talk(f"Starting {loaded.config.name}; Ctrl-C stops everything.")
+    if sys.stderr.isatty():
+        talk("Ctrl-C stops everything.")
     interrupted = running.up(loaded, path=path, port=port, say=screen.say, watch=screen.watch)
     return INTERRUPTED if interrupted else 0
 

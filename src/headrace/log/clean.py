@@ -50,7 +50,7 @@ def retain(database: Database, partition: int, retention: Retention, now: int) -
         )
         if keep > start:
             connection.execute("UPDATE part SET start = ? WHERE partition = ?", (keep, partition))
-            _mark_end(connection, partition, keep)
+            _empty_end(connection, partition, keep)
     name = f"frame_{partition}"
     removed = CHUNK_FRAMES
     while removed == CHUNK_FRAMES:
@@ -83,14 +83,14 @@ def _fitting(connection: sqlite3.Connection, partition: int, size: int | None) -
     return int(min(after, last))
 
 
-def _mark_end(connection: sqlite3.Connection, partition: int, keep: int) -> None:
-    """When nothing is kept, leave an empty frame: the end offset and the last arrival time are read from it."""
-    end = table.end(connection, partition)
-    if keep < end.offset:
+def _empty_end(connection: sqlite3.Connection, partition: int, keep: int) -> None:
+    """When nothing is kept, the last frame stays without its records: the end and the last arrival are read from it."""
+    if keep < table.end(connection, partition).offset:
         return
     name = f"frame_{partition}"
-    connection.execute(f"DELETE FROM {name} WHERE base = (SELECT max(base) FROM {name})")
-    table.insert(connection, partition, Frame(end.offset - 1, end.offset, end.arrived_at, 0, 0, 0, b""), end.bytes)
+    connection.execute(
+        f"UPDATE {name} SET count = 0, flags = 0, crc = 0, body = x'' WHERE base = (SELECT max(base) FROM {name})"
+    )
 
 
 def compact(database: Database, partition: int, tombstones_before: int) -> None:

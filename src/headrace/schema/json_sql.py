@@ -4,11 +4,10 @@ It is text only: `run.decode` applies it to a DataFrame, `schema.json` says the 
 holds the two together. The text comes in stages, lists of (column, expression) to be added one list after the other, so
 that a record is parsed once however many fields it has.
 
-Three things make `try_parse_json` strict. It stops after the first value, so the record is parsed as the first element
-of `[record,"end"]`: whatever follows the value inside the record would come before that end, and the end is a text that
-the record cannot contain, nor spell with escapes. A string is told from everything else by a cast to BINARY, which only
-strings survive; other scalars by `schema_of_variant`, which is asked only after a cast has shown that the value is no
-container, since its cost on containers can be quadratic.
+`try_parse_json` is strict but for one thing: it stops after the first value. So the record is parsed as the first
+element of `[record,"end"]`: whatever follows the value inside the record would come before that end, and the end is a
+text that the record cannot contain, nor spell with escapes. How one scalar is told from another is in
+`schema.json_sql_scalar`.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headrace.schema import json_rules as rules
-from headrace.schema.types import Boolean, Decimal, Float, Integer, List, String, Struct, Timestamp, Type
+from headrace.schema.json_sql_scalar import get, scalar
+from headrace.schema.types import List, Struct, Type
 
 END = "~end~"
-_LARGEST_FLOAT = "1.7976931348623157E308D"
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class JsonSql:
     Parameters
     ----------
     stages
-        Columns to add, stage after stage; a stage uses only columns of earlier ones. All their names start with `~`,
+        Columns to add, stage after stage; a stage uses only columns of earlier ones. All their names start with `~~`,
         which no field's name can.
     malformed
         A boolean expression, never null.
@@ -61,7 +60,7 @@ def json_sql(schema: Struct, value: str = "value") -> JsonSql:
     >>> [name for name, _ in sql.columns]
     ['card', 'amount']
     >>> sql.malformed
-    'NOT `~sound`'
+    'NOT `~~sound`'
     """
     stages = _Stages()
     text = stages.add("text", 0, _text(_quoted(value)))
@@ -69,8 +68,8 @@ def json_sql(schema: Struct, value: str = "value") -> JsonSql:
     end = stages.add("end", 1, f"CASE WHEN {spelled} THEN repeat('x', length({text})) ELSE '{END}' END")
     parsed = f"""try_parse_json(concat('[', {text}, ',"', {end}, '"]'))"""
     both = stages.add("json", 2, f"CASE WHEN {_has_long_number(text)} THEN NULL ELSE {parsed} END")
-    sound = stages.add("sound", 3, f"coalesce({_get(both, 'binary', '$[1]')} = CAST({end} AS BINARY), false)")
-    root = stages.add("root", 4, f"CASE WHEN {sound} THEN {_get(both, _variants(schema), '$[0]')} END")
+    sound = stages.add("sound", 3, f"coalesce({get(both, 'binary', '$[1]')} = CAST({end} AS BINARY), false)")
+    root = stages.add("root", 4, f"CASE WHEN {sound} THEN {get(both, _variants(schema), '$[0]')} END")
     parts = [stages.part(f.type, f"{root}.{_quoted(f.name)}", f.name, f.optional, 5) for f in schema]
     not_object, within = _literal(rules.NOT_AN_OBJECT), _first(part.reason for part in parts)
     reason = f"CASE WHEN NOT {sound} THEN NULL WHEN {root} IS NULL THEN {not_object} ELSE {within} END"
@@ -99,8 +98,8 @@ class _Stages:
         """Add a column to a stage and say how to refer to it."""
         while len(self.columns) <= stage:
             self.columns.append([])
-        self.columns[stage].append((f"~{name}", sql))
-        return _quoted(f"~{name}")
+        self.columns[stage].append((f"~~{name}", sql))
+        return _quoted(f"~~{name}")
 
     def new(self, stage: int, sql: str) -> str:
         self.count += 1
@@ -110,27 +109,27 @@ class _Stages:
         """Read the variant `source`, adding columns from `stage` on."""
         match kind:
             case Struct(fields):
-                inner = self.new(stage, _get(source, _variants(kind)))
+                inner = self.new(stage, get(source, _variants(kind)))
                 parts = [
                     self.part(f.type, f"{inner}.{_quoted(f.name)}", f"{path}.{f.name}", f.optional, stage + 1)
                     for f in fields
                 ]
                 return _struct_part(kind, source, inner, path, optional, parts)
             case List(element):
-                elements = self.new(stage, _get(source, "array<variant>"))
+                elements = self.new(stage, get(source, "array<variant>"))
                 if not isinstance(element, Struct | List):
                     return self.scalars(kind, elements, source, path, optional, stage + 1)
                 outcome = _outcome(element, "__e", f"{path}[]", kind.optional, 1)
                 read = self.new(stage + 1, f"transform({elements}, __e -> {outcome})")
                 return _list_part(kind, source, read, path, optional)
-        typed = self.new(stage, _scalar(kind, source))
+        typed = self.new(stage, scalar(kind, source))
         return _Part(typed, _reason(kind, source, typed, path, optional))
 
     def scalars(self, kind: List, elements: str, source: str, path: str, optional: bool, stage: int) -> _Part:
         """The common list, cheaper than `_outcome` would read it: reasons are looked for only where a null came out."""
-        scalar = _scalar(kind.element, "__e")
-        typed = self.new(stage, f"transform({elements}, __e -> {scalar})")
-        reason = _reason(kind.element, "__e", scalar, f"{path}[]", kind.optional)
+        one = scalar(kind.element, "__e")
+        typed = self.new(stage, f"transform({elements}, __e -> {one})")
+        reason = _reason(kind.element, "__e", one, f"{path}[]", kind.optional)
         reasons = _first_of(f"transform({elements}, __e -> {reason})")
         within = f"CASE WHEN exists({typed}, __e -> __e IS NULL) THEN {reasons} END"
         return _Part(typed, _reason(kind, source, typed, path, optional, within=within))
@@ -163,12 +162,12 @@ def _outcome(kind: Type, source: str, path: str, optional: bool, depth: int) -> 
             part = _struct_part(kind, source, name, path, optional, parts)
             struct = ", ".join(f"'_{i}', {sql}" for i, sql in enumerate(each))
             inner = _let(whole, f"named_struct({struct})", _pair(part))
-            return _let(name, _get(source, _variants(kind)), inner)
+            return _let(name, get(source, _variants(kind)), inner)
         case List(element):
             each_sql = _outcome(element, f"__e{depth}", f"{path}[]", kind.optional, depth + 2)
-            read = f"transform({_get(source, 'array<variant>')}, __e{depth} -> {each_sql})"
+            read = f"transform({get(source, 'array<variant>')}, __e{depth} -> {each_sql})"
             return _let(name, read, _pair(_list_part(kind, source, name, path, optional)))
-    return _let(name, _scalar(kind, source), _pair(_Part(name, _reason(kind, source, name, path, optional))))
+    return _let(name, scalar(kind, source), _pair(_Part(name, _reason(kind, source, name, path, optional))))
 
 
 def _first(reasons: Iterable[str]) -> str:
@@ -195,52 +194,6 @@ def _reason(kind: Type, source: str, typed: str, path: str, optional: bool, *, w
     return f"CASE WHEN {typed} IS NULL THEN {refused} ELSE {within} END"
 
 
-def _scalar(kind: Type, source: str) -> str:
-    """The typed value of a variant, or null."""
-    text = f"CAST({_get(source, 'binary')} AS STRING)"
-    match kind:
-        case String():
-            return text
-        case Timestamp("rfc3339"):
-            moment = f"CASE WHEN {text} RLIKE {_whole(rules.RFC3339)} THEN try_cast({text} AS TIMESTAMP) END"
-            return _between(
-                moment, f"timestamp_micros({rules.EARLIEST}L)", f"timestamp_micros({rules.LATEST}L)", moment
-            )
-        case Timestamp(unit):
-            first, last = rules.bounds(unit)
-            whole = _scalar(Integer(), source)
-            moment = f"timestamp_micros({_get(source, 'bigint')} * {Timestamp.units[unit]}L)"
-            return _between(whole, f"{first}L", f"{last}L", moment)
-        case Integer():
-            return _when(_get(source, "bigint"), f"schema_of_variant({source}) = 'BIGINT'")
-        case Boolean():
-            return _when(_get(source, "boolean"), f"schema_of_variant({source}) = 'BOOLEAN'")
-        case Float():
-            double = _get(source, "double")
-            number = f"schema_of_variant({source}) NOT IN ('STRING', 'BOOLEAN')"
-            return _when(double, f"abs({double}) <= {_LARGEST_FLOAT} AND {number}", f"{double} + 0.0D")
-        case Decimal():
-            plain, pattern = _get(source, "string"), _whole(rules.decimal_pattern(kind))
-            fits = f"CASE WHEN {plain} RLIKE {pattern} THEN {plain} END"
-            return _when(
-                fits, f"schema_of_variant({source}) NOT IN ('DOUBLE', 'BOOLEAN')", f"CAST({plain} AS {kind.ddl})"
-            )
-    raise TypeError(kind)
-
-
-def _when(cast: str, condition: str, then: str | None = None) -> str:
-    """The value if a cast of it succeeds, which no container's does, and the condition on its type holds.
-
-    CASE keeps containers from the condition; AND would not promise it, as Spark may hoist what stands in it.
-    """
-    return f"CASE WHEN {cast} IS NULL THEN NULL WHEN {condition} THEN {then or cast} END"
-
-
-def _between(value: str, least: str, greatest: str, then: str) -> str:
-    """Not BETWEEN: Spark would compute the value in a projection of its own, and once more."""
-    return f"CASE WHEN {value} >= {least} AND {value} <= {greatest} THEN {then} END"
-
-
 def _text(value: str) -> str:
     return (
         f"CASE WHEN octet_length({value}) <= {rules.LARGEST_VALUE} THEN try_validate_utf8(CAST({value} AS STRING)) END"
@@ -255,16 +208,8 @@ def _has_long_number(text: str) -> str:
     return f"CASE WHEN {suspect} THEN {outside} RLIKE {long} ELSE false END"
 
 
-def _get(source: str, kind: str, path: str = "$") -> str:
-    return f"try_variant_get({source}, '{path}', '{kind}')"
-
-
 def _variants(kind: Struct) -> str:
     return f"struct<{', '.join(f'{_quoted(field.name)}: variant' for field in kind)}>"
-
-
-def _whole(pattern: str) -> str:
-    return rf"r'\A(?:{pattern})\z'"
 
 
 def _literal(text: str) -> str:

@@ -306,8 +306,15 @@ def from_form(form: Any) -> Type:
         case {"list": element}:
             return List(from_form(element), bool(form.get("optional", False)))
         case {"struct": list(fields)}:
-            return Struct(tuple(Field(f["name"], from_form(f["type"]), f.get("optional", False)) for f in fields))
+            return Struct(tuple(map(_field_from_form, fields)))
     raise SchemaError("bad-type", "A stored type cannot be read.", got=shown(form))
+
+
+def _field_from_form(form: Any) -> Field:
+    match form:
+        case {"name": str(name), "type": kind} if NAME.fullmatch(name):
+            return Field(name, from_form(kind), bool(form.get("optional", False)))
+    raise SchemaError("bad-type", "A stored field cannot be read.", got=shown(form))
 
 
 def arrow_type(kind: Type) -> Any:

@@ -6,13 +6,12 @@ Spark leaves null members out, writes binary as base64, decimals as numbers and 
 
 from __future__ import annotations
 
-import base64
 import decimal
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -86,14 +85,19 @@ def _shape(tokens: list[str]) -> Shape:
     return Shape(name)
 
 
-def _type(shape: Shape) -> Any:
+def _type(shape: Shape, double: Any = float) -> Any:
     """The msgspec type that decodes a shape; everything may be null."""
     if shape.element is not None:
-        return GenericAlias(list, (_type(shape.element),)) | None
+        return GenericAlias(list, (_type(shape.element, double),)) | None
     if shape.members:
-        fields = [(name, _type(member), None) for name, member in shape.members]
+        fields = [(name, _type(member, double), None) for name, member in shape.members]
         return msgspec.defstruct("Struct", fields, bases=(Cell,), gc=False) | None
-    return _SCALARS[shape.name] | None
+    return (double if shape.name == "DOUBLE" else _SCALARS[shape.name]) | None
+
+
+def _tile(shapes: Mapping[str, Shape], double: Any = float) -> Callable[[bytes], Any]:
+    fields = [(name, _type(shape, double), None) for name, shape in shapes.items()]
+    return msgspec.json.Decoder(msgspec.defstruct("Tile", fields, bases=(Cell,), gc=False)).decode
 
 
 def decoder(columns: Iterable[tuple[str, Monoid]]) -> Callable[[bytes], States]:
@@ -108,16 +112,14 @@ def decoder(columns: Iterable[tuple[str, Monoid]]) -> Callable[[bytes], States]:
     """
     listed = list(columns)
     shapes = {name: shape_of(monoid.ddl) for name, monoid in listed}
-    made = msgspec.defstruct("Tile", [(name, _type(shape), None) for name, shape in shapes.items()], gc=False)
-    decode = msgspec.json.Decoder(made).decode
+    decode = _tile(shapes)
 
     def read(partials: bytes) -> States:
         try:
-            found: Any = decode(partials)
-        except msgspec.ValidationError as error:
-            found = _patient(partials, shapes, error)
-            return {name: _state(monoid, found.get(name)) for name, monoid in listed}
-        return {name: _state(monoid, getattr(found, name)) for name, monoid in listed}
+            found = decode(partials)
+        except msgspec.ValidationError:
+            found = _patient(partials, shapes)
+        return {name: _state(monoid, found[name]) for name, monoid in listed}
 
     return read
 
@@ -126,30 +128,22 @@ def _state(monoid: Monoid, cell: Any) -> State:
     return monoid.empty if cell is None else monoid.from_spark(cell)
 
 
-def _patient(partials: bytes, shapes: Mapping[str, Shape], reason: Exception) -> dict[str, Any]:
-    """The rare columns with a double that is no number, which Spark writes as text; anything else is refused."""
-    found = msgspec.json.decode(partials)
+def _patient(partials: bytes, shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """The rare tile with a double that is no number, which Spark writes as text; anything else is refused."""
     try:
-        return {name: _cell(shape, found.get(name)) for name, shape in shapes.items()}
-    except (ValueError, TypeError, AttributeError, ArithmeticError):
-        got = f"{reason}; {shown(partials)}"
-        raise HeadraceError("bad-changelog", "A tile's partial columns do not fit the plan.", got=got) from reason
+        found = _tile(shapes, float | Literal["NaN", "Infinity", "-Infinity"])(partials)
+    except msgspec.ValidationError as error:
+        got = f"{error}; {shown(partials)}"
+        raise HeadraceError("bad-changelog", "A tile's partial columns do not fit the plan.", got=got) from error
+    return {name: _numbered(shape, found[name]) for name, shape in shapes.items()}
 
 
-def _cell(shape: Shape, value: Any) -> Any:
-    if value is None:
+def _numbered(shape: Shape, cell: Any) -> Any:
+    """A cell with text for doubles turned into them."""
+    if cell is None:
         return None
     if shape.element is not None:
-        return [_cell(shape.element, each) for each in value]
+        return [_numbered(shape.element, each) for each in cell]
     if shape.members:
-        return {name: _cell(member, value.get(name)) for name, member in shape.members}
-    match shape.name:
-        case "DOUBLE":
-            return float(value)
-        case "BINARY":
-            return base64.b64decode(value, validate=True)
-        case "DECIMAL":
-            return decimal.Decimal(str(value))
-    if type(value) is not _SCALARS[shape.name]:
-        raise TypeError(shape.name)
-    return value
+        return {name: _numbered(member, cell[name]) for name, member in shape.members}
+    return float(cell) if shape.name == "DOUBLE" else cell

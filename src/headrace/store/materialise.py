@@ -174,6 +174,7 @@ class Materialiser:
         """Wait for a record in any topic: on each in turn, since a log waits on one topic at a time."""
         if not self._at:
             stop.wait(PATIENCE)
+            return
         share = PATIENCE if len(self._at) == 1 else TURN / len(self._at)
         for topic, at in self._at.items():
             if self._log.wait(topic, at, share):

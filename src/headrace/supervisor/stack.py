@@ -23,7 +23,8 @@ from headrace.supervisor.place import Place
 from headrace.topics import STATUS, last_status
 
 HTTP_TIMEOUT = 1.0
-PIPELINE_DEADLINE, SERVE_DEADLINE = 120.0, 60.0
+DEADLINE = 180.0
+"""Seconds to be ready in: Spark on a busy machine takes a minute, and serving waits for the pipeline's first word."""
 
 
 def command(*arguments: str, path: Path, env: str | None) -> list[str]:
@@ -42,13 +43,13 @@ def children(config: Config, where: Place, log: Log, *, path: Path | None, port:
             "pipeline",
             command("run", "pipeline", path=project, env=config.env),
             pipeline_ready(log, names(config).topic(STATUS)),
-            PIPELINE_DEADLINE,
+            DEADLINE,
         ),
         Child(
             "serve",
             command("run", "serve", *chosen, path=project, env=config.env),
             serve_ready(where.ready("serve")),
-            SERVE_DEADLINE,
+            DEADLINE,
         ),
     ]
 

@@ -71,7 +71,8 @@ def keep(
             supervisor.check_start()
             if supervisor.was_ready and not said:
                 said = True
-                say(f"ready in {time.monotonic() - began:.1f} s")
+                urls = [str(found.details["url"]) for found in supervisor.watched if "url" in found.details]
+                say(f"ready in {time.monotonic() - began:.1f} s{''.join(f' at {url}' for url in urls)}")
             watch(supervisor)
     finally:
         if signals.ending:
@@ -104,7 +105,10 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
         os.kill(started.pid, signal.SIGTERM)
         started.wait(GRACE + KILLED)
         raise
-    return started.poll() or 0
+    code = started.poll()
+    # It is meant to outlive this process: Python need not warn of it.
+    started.returncode = code or 0
+    return code or 0
 
 
 def _settled(started: subprocess.Popen[bytes], where: Place) -> bool:
