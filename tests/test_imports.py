@@ -39,7 +39,10 @@ def test_help_loads_no_verb_and_no_definition_language():
     }
 
 
-@pytest.mark.parametrize("verb", ["init", "check", "plan", "features", "doctor"])
+VERBS = "init check plan features doctor up status logs down run send tail get"
+
+
+@pytest.mark.parametrize("verb", VERBS.split())
 def test_the_help_of_a_verb_loads_no_engine(verb):
     modules = loaded(f"from headrace.cli.main import main; main(['{verb}', '--help'])")
     assert f"headrace.cli.{verb}" in modules

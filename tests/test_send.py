@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,8 +46,7 @@ class Trial:
         self.stream, self.log, self.clock = stream, MemoryLog(), FakeClock(NOW)
         self.log.create_topic(stream.name)
 
-    def send(self, given: Source, **wishes: object) -> Sent:
-        pace = wishes.pop("pace", None)
+    def send(self, given: Source, *, pace: Pace | None = None, **wishes: Any) -> Sent:
         return send(given, self.stream, self.log, self.stream.name, wish=Wish(**wishes), clock=self.clock, pace=pace)
 
     @property
@@ -172,7 +172,11 @@ def test_a_pace_gives_each_event_when_it_is_due_and_never_before(rate, delays):
 
 
 def test_csv_cells_become_what_their_fields_are(trial):
-    text = 'at,amount,id,card,other,note\r\n2026-01-01T00:00:00Z,1.50,p1,"a ""b"", c",x,\r\n2026-01-01T00:00:00Z,2e1,p2,,y,n\r\n'
+    text = (
+        "at,amount,id,card,other,note\r\n"
+        '2026-01-01T00:00:00Z,1.50,p1,"a ""b"", c",x,\r\n'
+        "2026-01-01T00:00:00Z,2e1,p2,,y,n\r\n"
+    )
     assert trial.send(table(text)).sent == 2
     assert trial.rows[0] == {
         "at": "2026-01-01T00:00:00Z",
@@ -188,7 +192,7 @@ def test_csv_cells_become_what_their_fields_are(trial):
 @pytest.mark.parametrize(
     ("annotation", "good", "bad"),
     [
-        (int, {"7": 7, "-1": -1}, ["1.0", "1_0", " 1", "+1", "007", "9223372036854775808", "x", "１"]),
+        (int, {"7": 7, "-1": -1}, ["1.0", "1_0", " 1", "+1", "007", "9223372036854775808", "x", "\uff11"]),
         (float, {"1.50": 1.5, "2": 2.0, "-1e3": -1000.0}, ["nan", "inf", "1e999", "1,5", ".5", "1_0", "0x1"]),
         (bool, {"true": True, "False": False}, ["1", "yes", "t"]),
         (hr.Decimal(5, 2), {"1.50": Decimal("1.50"), "2": Decimal("2.00")}, ["1.505", "1234.5", "1e2", "x"]),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from headrace.errors import ConfigError, HeadraceError, ProjectError
 from headrace.supervisor import logfile, place, process, stack, up
 from headrace.supervisor.backoff import Backoff
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import Child, Process
 from headrace.supervisor.place import Place
 from headrace.supervisor.process import Identity
 from headrace.supervisor.signals import Signals
@@ -48,6 +48,10 @@ def until(condition: Callable[[], object], seconds: float = 30) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)
+
+
+def collected(running: Process) -> None:
+    until(lambda: running.code() is not None)
 
 
 class Steady:
@@ -102,7 +106,7 @@ def stage(where) -> Iterator[Callable[..., Stage]]:
         for watched in built.supervisor.watched:
             if watched.process is not None:
                 watched.process.kill()
-                until(lambda running=watched.process: running.code() is not None)
+                collected(watched.process)
 
 
 def test_children_start_in_order_and_are_ready_when_they_say_so(stage):
@@ -280,7 +284,7 @@ SUPERVISES = """
 import sys, time
 from pathlib import Path
 from headrace.supervisor import place, up
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import Child, Process
 from headrace.supervisor.signals import Signals
 from headrace.supervisor.supervise import Supervisor
 
@@ -456,7 +460,7 @@ def test_a_large_log_is_put_aside_and_writing_goes_on(tmp_path):
 def test_following_gives_whole_lines_of_several_files_and_survives_an_emptied_one(tmp_path):
     files = {"a": tmp_path / "a", "b": tmp_path / "b"}
     files["a"].write_text("old\n")
-    steps = iter(
+    steps: Iterator[Callable[[], object]] = iter(
         [
             lambda: files["a"].write_text("old\nha"),
             lambda: (files["a"].write_text("old\nhalf\n"), files["b"].write_text("first\n")),

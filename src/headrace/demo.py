@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from headrace import example
-from headrace.clock import SECOND, SystemClock
+from headrace.clock import SECOND, SystemClock, micros
 from headrace.config import names
 from headrace.define.view import View
 from headrace.errors import MachineError
@@ -88,7 +88,7 @@ def included(reader: Reader, view: View, card: str, moment: int) -> Any:
     deadline = time.monotonic() + CATCH_UP
     while True:
         answer = reader.features(view, card)
-        if (answer.get("as_of") or 0) >= moment:
+        if answer["as_of"] and micros(answer["as_of"]) >= moment:
             return answer
         if time.monotonic() > deadline:
             raise MachineError("doctor-failed", f"The pipeline did not catch up within {CATCH_UP:.0f} s.")
@@ -121,14 +121,15 @@ def run(project: Project, url: str, *, seconds: float, per_second: float, seed: 
         if time.monotonic() - shown_at[0] >= 2:
             shown_at[0] = time.monotonic()
             answer = reader.features(view, busiest[0])
-            values = "  ".join(f"{name} {_short(value)}" for name, value in answer["values"].items())
-            say(f"{done:>6,} sent  {busiest[0]}: {values}  ({(answer['freshness_ms'] or 0) / 1_000:.1f} s old)")
+            values = "  ".join(f"{name} {_short(value)}" for name, value in answer["features"].items())
+            age = "nothing yet" if answer["missing"] else f"{answer['freshness_ms'] / 1_000:.1f} s old"
+            say(f"{done:>6,} sent  {busiest[0]}: {values}  ({age})")
 
     send(log, topic, sent, tick)
     included(reader, view, busiest[0], SystemClock().now())
     answers = {card: reader.features(view, card) for card in busiest}
     outcome = Outcome(project.plan(), everything(log, topic, view.stream.name))
-    status = _counted(reader, view.stream.name, len(sent))
+    status = _settled(reader, view.stream.name)
     log.close()
     return {
         "sent": len(sent),
@@ -138,20 +139,20 @@ def run(project: Project, url: str, *, seconds: float, per_second: float, seed: 
         "read": percentiles(_timed_reads(reader, view, busiest), "ms"),
         "features": {
             card: {
-                "served": answer["values"],
-                "reference": outcome.values(view, (card,), (answer["at"],)),
+                "served": answer["features"],
+                "reference": outcome.values(view, (card,), (micros(answer["at"]),)),
             }
             for card, answer in answers.items()
         },
     }
 
 
-def _counted(reader: Reader, stream: str, read: int) -> Any:
-    """The status once every record sent has been counted; what there is when that takes too long."""
+def _settled(reader: Reader, stream: str) -> Any:
+    """The status once every record has been counted; what there is when that takes too long."""
     deadline = time.monotonic() + CATCH_UP
     while True:
         status = reader.get("/status.json")
-        if status["streams"].get(stream, {}).get("read") == read or time.monotonic() > deadline:
+        if status["streams"].get(stream, {}).get("settled") or time.monotonic() > deadline:
             return status
         time.sleep(0.2)
 

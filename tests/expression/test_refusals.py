@@ -165,6 +165,7 @@ def test_the_error_names_the_users_own_line() -> None:
         ("NULL + NULL", "mistyped-expression", "`+` has only NULL to work on."),
         ("h * h", "mistyped-expression", "`*` would need more than 38 digits."),
         ("h + 1", "mistyped-expression", "`+` would need more than 38 digits."),
+        ("coalesce(h, round(h, 5))", "mistyped-expression", "`coalesce` would need more than 38 digits."),
         ("-h", "mistyped-expression", "`-` takes decimals of at most 34 digits: Spark rounds longer ones."),
         ("h = CAST(s AS DECIMAL(38,0))", "mistyped-expression", "`=` would need more than 38 digits."),
         ("NOT i", "mistyped-expression", "NOT takes conditions, not an integer."),

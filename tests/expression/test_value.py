@@ -66,6 +66,12 @@ def test_a_python_value_becomes_a_typed_constant(value: object, kind: object, te
     assert constant.python()({}) == value
 
 
+def test_a_decimal_constant_has_the_digits_it_needs() -> None:
+    assert literal(Exact("1E+2")).type == Decimal(3, 0)
+    assert literal(Exact("0.05")).type == Decimal(2, 2)
+    assert literal(Exact("0")).type == Decimal(1, 0)
+
+
 def test_a_constant_of_a_named_type_may_be_null_or_a_moment() -> None:
     assert literal(None, Integer()).spark() == "CAST(NULL AS BIGINT)"
     assert literal(1_000_000, Timestamp("s")).text == "TIMESTAMP '1970-01-01T00:00:01Z'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from headrace.schema.types import Decimal, List, Struct, Timestamp, optional, schema_of
@@ -36,14 +37,17 @@ EVERYTHING: Struct = schema_of(
     }
 )
 
-NUMBERS = (
-    "0 -0 1 -1 1.0 -0.0 0.10 1e400 -1e400 1e-400 1E5 1e+5 1e-2 1.5e3 0e0 -0e0 0E-7 00 01 -01 +1 .5 5. 1. - 1e 1e+ 0x1 1_0 "
-    "9223372036854775807 -9223372036854775808 9223372036854775808 -9223372036854775809 12345678.99 99999999.99 "
-    "100000000 99999999.990 0.005 12.345 1.005 4.9e-324 2.2250738585072011e-308 1.7976931348623157e308 "
-    "1.7976931348623159e308 9007199254740993 0.1000000000000000055511151231257827 123456789012345678901234567890 "
-    "NaN Infinity -Infinity nan true false null 1e999999999999 -1e-999999999999 253402300799 253402300800 "
-    "-62135596800 -62135596801 253402300799999 253402300800000 -62135596800000 253402300799999999 253402300800000000"
-).split() + [
+
+def sections() -> dict[str, list[str]]:
+    """The lists of odd JSON values beside this file, one value a line."""
+    text = Path(__file__).with_name("odd_values.txt").read_text(encoding="utf-8")
+    parts = (part.split("\n") for part in text.removeprefix("== ").split("\n== "))
+    return {name: [line for line in lines if line] for name, *lines in parts}
+
+
+ODD = sections()
+NUMBERS = [
+    *ODD["numbers"],
     *("1" * n for n in (38, 39, 40, 999, 1000, 1001, 1200)),
     *("-" + "9" * n for n in (38, 39, 1000, 1001)),
     *("0." + "0" * n + "1" for n in (36, 37, 38, 996, 997, 998, 999, 1000)),
@@ -54,55 +58,90 @@ NUMBERS = (
     *("1" * n + "." + "1" * (38 - n) for n in (1, 8, 19, 37)),
     *("7" * n + "." + "7" * (digits - n) for n in (1, 500) for digits in (998, 999, 1000, 1001)),
 ]
-MOMENTS = (
-    "2026-01-31T12:00:00Z|2026-01-31 12:00:00Z|2026-01-31t12:00:00Z|2026-01-31T12:00:00z|2026-01-31T12:00:00|2026-01-31|"
-    "2024-02-29T00:00:00Z|2023-02-29T00:00:00Z|1900-02-29T00:00:00Z|2000-02-29T00:00:00Z|2026-04-31T00:00:00Z|"
-    "2026-01-31T23:59:60Z|2026-01-31T24:00:00Z|2026-01-31T23:60:00Z|2026-13-01T00:00:00Z|2026-00-01T00:00:00Z|"
-    "2026-01-00T00:00:00Z|2026-01-32T00:00:00Z|0000-01-01T00:00:00Z|0001-01-01T00:00:00Z|0001-01-01T00:00:00+00:01|"
-    "0001-01-01T00:00:00-00:01|9999-12-31T23:59:59.999999999Z|9999-12-31T23:59:59-00:01|9999-12-31T23:59:59+18:00|"
-    "2026-01-31T12:00:00+18:00|2026-01-31T12:00:00+18:01|2026-01-31T12:00:00-17:59|2026-01-31T12:00:00+1:00|"
-    "2026-01-31T12:00:00+0100|2026-01-31T12:00:00+01|2026-01-31T12:00:00+01:60|2026-01-31T12:00:00-00:00|"
-    "2026-01-31T12:00:00.Z|2026-01-31T12:00:00.1Z|2026-01-31T12:00:00.12Z|2026-01-31T12:00:00.1234567Z|"
-    "2026-01-31T12:00:00.123456789Z|2026-01-31T12:00:00.1234567890Z|1969-12-31T23:59:59.9999999Z|"
-    "1582-10-10T00:00:00Z|1883-11-18T12:03:57.5-18:00| 2026-01-31T12:00:00Z|2026-01-31T12:00:00Z |"
-    "2026-01-31T12:00:00Z\\n|2026-1-31T12:00:00Z|+2026-01-31T12:00:00Z|12026-01-31T12:00:00Z|now|epoch|"
-    "2026-01-31T12:00:00 Z|2026-01-31T12:00Z|2026-01-31T12:00:00UTC|2026-01-31T12:00:00[Europe/Zurich]|"
-    "\u0662\u0660\u0662\u0666-01-31T12:00:00Z|2026-01-31T12:00:00+01:00\\u0000|"
-).split("|")
-STRINGS = (
-    r'"" "a" "\u0000" "a\u0000b" "\n\t\r\b\f\/\\\"" "\x" "\u12" "\u12G4" "\ud83d\ude00" "\ud83d" "\ude00" "\ude00\ud83d" '
-    r'"\ud83d\u0041" "\\ud83d" "\\\ud83d" "\uD83D\\uDE00" "\\\\ud83d\ude00" "\ud83d\ud83d\ude00" "\uDBFF\uDFFF" "\ud7ff\ue000" '
-    r'"~end~" "~end~"] "\u007eend~" "x" "1" "1.50" "-0" "-0.00" "1e2" "+1" "01" ".5" "true" "null" "[1]" "{}" "99999999.99" '
-    r'"999999999" "0.001" "12.50000000" "0.000000000000000000000000000000000000001" "\u0031" \'a\' `a` "a'
-).split(" ") + ['"é"', '"\U0001f600"', '"\ufeff"', '"\u2028"', '"\uffff"', '"a\tb"', '"a\nb"', '"\x7f"', '" 12.5"', '"12.5 "', '"١"']
-OTHERS = (
-    "[] {} [1] [null] [[]] {\"a\":1} [1,] [,1] [1,,2] {\"a\"} {\"a\":} {a:1} {\"a\":1,} {,} [1 2] {\"a\" 1} undefined True None "
-    "[1] [\"a\",\"b\"] [\"a\",null] [null,1,-3] [1.0] [\"1.250\",0.5,7] [[1,2.5],[]] [[1],null] [[\"x\"]] "
-    "{\"city\":\"Bern\"} {\"city\":\"Bern\",\"lat\":null,\"inner\":null} {\"city\":\"Bern\",\"inner\":{\"deep\":1}} "
-    "{\"city\":\"Bern\",\"inner\":{\"deep\":\"1\",\"when\":\"2026-01-31T12:00:00Z\"}} "
-    "{\"city\":\"Bern\",\"inner\":{\"deep\":1,\"when\":\"2026-01-31T12:00:00+01:00\"}} {\"city\":\"Bern\",\"city\":\"Bern\"} "
-    "[{\"sku\":\"a\"}] [{\"sku\":\"a\",\"qty\":1.5}] [{\"sku\":\"a\",\"parts\":[{\"p\":1},{\"p\":-0e0}]},null] "
-    "[{\"sku\":\"a\",\"parts\":[{\"p\":1},{\"p\":-0e0}]}] [{\"sku\":\"a\",\"parts\":[{\"p\":1e999}]}] [{\"sku\":\"a\",\"parts\":null}] "
-    "[{\"SKU\":\"a\"}] {\"p\":{\"p\":{\"p\":1,\"p\":2}}} /**/1 1//x #1"
-).split(" ")
-JUNK = (
-    "] } , [ { 0 1 null \"x\" ] ]} }] ,1 ,\"~end~\"] ,\"x\"] ]junk };alert(1) , // /**/ \ufeff \x00 \x0b \xa0 \u2028 "
-    "\u001e \ud83d\ude00"
-).encode("utf-8", "surrogatepass").split(b" ") + [b"\n", b" ", b"\t", b"\r\n", b"\x0c", b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b',"\\u007eend~"]']
+MOMENTS = ODD["moments"]
+STRINGS = [*ODD["strings"], '"a\nb"', '""']
+OTHERS = ODD["others"]
+JUNK = [
+    *b'] } , [ { 0 null "x" ]} }] ,1 ,"~end~"] ,"x"] ]junk };alert(1) // /**/ \x00 \x0b \x0c \x1e \xff \xc0\x80'.split(
+        b" "
+    ),
+    *(
+        b"\n",
+        b" ",
+        b"\t",
+        b"\r\n",
+        b"\xed\xa0\x80",
+        b',"\\u007eend~"]',
+        "\ufeff".encode(),
+        "\xa0".encode(),
+        "\u2028".encode(),
+    ),
+]
 RAW = (
-    b"", b" ", b"null", b"true", b"1", b'"a"', b"[]", b"{}", b"[{}]", b"{} {}", b"{}{}", b"{},{}", b"]", b"}", b"[", b"{",
-    b"\xef\xbb\xbf{}", b"\xff\xfe{\x00}\x00", b"\x00", b"{}\x00", b"\xc3\x28", b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"',
-    b'"\xc0\xaf"', b'"\xe0\x80\x80"', b'"\xf0\x80\x80\x80"', b'"\xf8\x88\x80\x80\x80"', b'"\xe2\x82"', b'"\xf4\x8f\xbf\xbf"',
-    b'1,"~end~"] junk', b'1,"\\u007eend~"] junk', b'1,"xxxxxxxxxxxxxxxx"]', b'{},"~end~"', b'{}],"~end~"', b'{},"xxxxxx"]',
-    b"NaN", b"-Infinity", b"tru", b"nul", b"1.", b"01", b"- 1", b"'a'", b'{"a":1}{"b":2}', b'{"a":1]', b'[1}', b'"\\', b'"\\u',
-)  # fmt: skip
+    b"",
+    b" ",
+    b"null",
+    b"true",
+    b"1",
+    b'"a"',
+    b"[]",
+    b"{}",
+    b"[{}]",
+    b"{} {}",
+    b"{}{}",
+    b"{},{}",
+    b"]",
+    b"}",
+    b"[",
+    b"{",
+    b"\xef\xbb\xbf{}",
+    b"\xff\xfe{\x00}\x00",
+    b"\x00",
+    b"{}\x00",
+    b"\xc3\x28",
+    b'"\xed\xa0\x80"',
+    b'"\xf4\x90\x80\x80"',
+    b'"\xc0\xaf"',
+    b'"\xe0\x80\x80"',
+    b'"\xf0\x80\x80\x80"',
+    b'"\xf8\x88\x80\x80\x80"',
+    b'"\xe2\x82"',
+    b'"\xf4\x8f\xbf\xbf"',
+    b'1,"~end~"] junk',
+    b'1,"\\u007eend~"] junk',
+    b'1,"xxxxxxxxxxxxxxxx"]',
+    b'{},"~end~"',
+    b'{}],"~end~"',
+    b'{},"xxxxxx"]',
+    b"NaN",
+    b"-Infinity",
+    b"tru",
+    b"nul",
+    b"1.",
+    b"01",
+    b"- 1",
+    b"'a'",
+    b'{"a":1}{"b":2}',
+    b'{"a":1]',
+    b"[1}",
+    b'"\\',
+    b'"\\u',
+)
 
 
 def cases(count: int, seed: int = 20260131) -> list[bytes]:
     """`count` byte strings; the first ones are the built traps, the rest random."""
     rng = random.Random(seed)
     found = [*RAW, *traps(rng)]
-    makers: list[Callable[[random.Random], bytes]] = [good, good, one_odd_value, one_odd_value, damaged, damaged, renamed]
+    makers: list[Callable[[random.Random], bytes]] = [
+        good,
+        good,
+        one_odd_value,
+        one_odd_value,
+        damaged,
+        damaged,
+        renamed,
+    ]
     while len(found) < count:
         found.append(rng.choice(makers)(rng))
     return found[:count]
@@ -126,7 +165,7 @@ def traps(rng: random.Random) -> Iterator[bytes]:
             yield with_extra(good_text, f'"{name}x":1')
     for number in NUMBERS:
         yield with_extra(good_text, f'"extra":{number}')
-        yield with_extra(good_text, f'"in \\\\\\"{number} a\\\\":["{number}",\t{number}\n,"\\\"{number}"]')
+        yield with_extra(good_text, f'"in \\\\\\"{number} a\\\\":["{number}",\t{number}\n,"\\"{number}"]')
     for junk in JUNK:
         yield good_text + junk
         yield junk + good_text
@@ -134,7 +173,7 @@ def traps(rng: random.Random) -> Iterator[bytes]:
         yield b"{" + junk + b"}"
         yield b'{"a":1' + junk + b"}"
     for field in EVERYTHING:
-        for odd in (*NUMBERS, *STRINGS, *OTHERS, *(f'"{moment}"' for moment in MOMENTS)):
+        for odd in (*NUMBERS, *STRINGS, *OTHERS, *MOMENTS):
             if rng.random() < 0.12 or relevant(field.type.name, odd):
                 yield text_of(fields(rng) | {field.name: odd}, rng)
 
@@ -142,7 +181,7 @@ def traps(rng: random.Random) -> Iterator[bytes]:
 def relevant(kind: str, odd: str) -> bool:
     """Whether an odd value is made for this type, so that it is never left to chance."""
     if kind == "timestamp":
-        return odd[1:-1] in MOMENTS or odd in NUMBERS
+        return odd in MOMENTS or odd in NUMBERS
     return odd in {"string": STRINGS, "list": OTHERS, "struct": OTHERS, "boolean": OTHERS}.get(kind, NUMBERS)
 
 
@@ -171,36 +210,46 @@ def value_text(kind: Any, rng: random.Random) -> str:
         case "boolean":
             return rng.choice(["true", "false"])
         case "integer":
-            return str(rng.choice([0, rng.randint(-(2**63), 2**63 - 1), rng.randint(-99, 99)]))
+            return str(rng.choice([0, -(2**63), 2**63 - 1, rng.randint(-(2**63), 2**63 - 1), rng.randint(-99, 99)]))
         case "float":
-            return rng.choice([repr(rng.uniform(-1e9, 1e9)), repr(rng.random() * 10.0 ** rng.randint(-300, 300)), "7", "-0.0", "1.50"])
+            return rng.choice(
+                [repr(rng.uniform(-1e9, 1e9)), repr(rng.random() * 10.0 ** rng.randint(-300, 300)), "7", "-0.0", "1.50"]
+            )
         case "decimal":
             digits = "".join(rng.choice("0123456789") for _ in range(rng.randint(0, kind.scale)))
-            whole = str(rng.randint(0, 10 ** rng.randint(0, kind.precision - kind.scale) - 1))
+            before = kind.precision - kind.scale
+            whole = rng.choice([str(rng.randint(0, 10 ** rng.randint(0, before) - 1)), "9" * before or "0"])
             text = rng.choice(["", "-"]) + whole + (f".{digits}" if digits else "")
             return rng.choice([text, f'"{text}"'])
         case "timestamp" if kind.unit == "rfc3339":
             day, hour = f"{rng.randint(1, 9999):04}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}", rng.randint(0, 23)
             fraction = f".{rng.randint(0, 10**9 - 1)}" if rng.random() < 0.5 else ""
             offset = rng.choice(["Z", "+00:00", "-00:00", "+05:30", "-18:00", "+17:59"])
-            return f'"{day}{rng.choice("T ")}{hour:02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}{fraction}{offset}"'
+            return (
+                f'"{day}{rng.choice("T ")}{hour:02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}{fraction}{offset}"'
+            )
         case "timestamp":
             return str(rng.randint(-62135596800, 253402300799) * (1_000_000 // Timestamp.units[kind.unit]))
         case "list":
             some = [value_text(kind.element, rng) for _ in range(rng.randint(0, 3))]
             return f"[{','.join('null' if kind.optional and rng.random() < 0.3 else one for one in some)}]"
-    members = [f'"{f.name}":{value_text(f.type, rng)}' for f in kind if not f.optional or rng.random() < 0.6]
-    return "{" + ",".join(members) + "}"
+    shown = [field for field in kind if not field.optional or rng.random() < 0.7]
+    texts = ["null" if field.optional and rng.random() < 0.3 else value_text(field.type, rng) for field in shown]
+    return "{" + ",".join(f'"{field.name}":{text}' for field, text in zip(shown, texts, strict=True)) + "}"
 
 
 def text_of(members: dict[str, str], rng: random.Random) -> bytes:
     """Members as an object: in any order, with any white space and at times undeclared keys."""
     pairs = [f'"{name}"{space(rng)}:{space(rng)}{value}' for name, value in members.items()]
     if rng.random() < 0.3:
-        pairs.append(rng.choice(['"":1', '"a.b":1', '"$":[{}]', '"ID":1', '"é\\u0000\\"":"x"', '"Id":{"id":null}', '"__root":1']))
+        pairs.append(
+            rng.choice(['"":1', '"a.b":1', '"$":[{}]', '"ID":1', '"é\\u0000\\"":"x"', '"Id":{"id":null}', '"__root":1'])
+        )
     if rng.random() < 0.5:
         rng.shuffle(pairs)
-    return (space(rng) + "{" + space(rng) + ("," + space(rng)).join(pairs) + "}" + space(rng)).encode("utf-8", "surrogatepass")
+    return (space(rng) + "{" + space(rng) + ("," + space(rng)).join(pairs) + "}" + space(rng)).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def space(rng: random.Random) -> str:
@@ -213,7 +262,7 @@ def good(rng: random.Random) -> bytes:
 
 def one_odd_value(rng: random.Random) -> bytes:
     members = fields(rng)
-    odd = rng.choice([NUMBERS, STRINGS, OTHERS, [f'"{moment}"' for moment in MOMENTS]])
+    odd = rng.choice([NUMBERS, STRINGS, OTHERS, MOMENTS])
     members[rng.choice([field.name for field in EVERYTHING])] = rng.choice(odd)
     return text_of(members, rng)
 

@@ -11,6 +11,7 @@ from headrace.cli import options
 from headrace.cli.output import data, data_json, table
 
 NOT_READY = 1
+MINUTE = 60
 
 
 @click.command("status")
@@ -78,7 +79,8 @@ def _tiles(tiles: dict[str, Any]) -> str:
 
 def _view(view: Any) -> str:
     if isinstance(view, dict) and view.get("freshness_ms") is not None:
-        return f"{view['freshness_ms'] / 1_000:.1f} s old"
+        seconds = view["freshness_ms"] / 1_000
+        return f"{seconds:.1f} s old" if seconds < MINUTE else f"{_ago(int(seconds * 1_000_000))} old"
     return "nothing yet"
 
 
@@ -88,10 +90,10 @@ def _ago(micros: int) -> str:
     >>> _ago(3_723_000_000)
     '1h2m'
     """
-    from headrace.clock import HOUR, MINUTE, SECOND, show_duration
+    from headrace import clock
 
-    size = SECOND if micros < HOUR else MINUTE
-    return show_duration(max(0, micros) // size * size)
+    size = clock.SECOND if micros < clock.HOUR else clock.MINUTE
+    return clock.show_duration(max(0, micros) // size * size)
 
 
 def _exit(code: int | None) -> str:

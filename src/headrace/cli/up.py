@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,26 +35,32 @@ def command(path: Path | None, env: str | None, detach: bool, port: int | None) 
     Ctrl-C or SIGTERM ends everything within ten seconds; the exit code is 130 after Ctrl-C and 0 after SIGTERM.
     """
     from headrace import project
+    from headrace.config import names
     from headrace.supervisor import place, stack
     from headrace.supervisor import up as running
+    from headrace.topics import STATUS, last_status, open_log
 
     loaded = project.load(path, env)
     if detach:
         chosen = [] if port is None else ["--port", str(port)]
         again = stack.command("up", *chosen, path=path or loaded.config.root, env=loaded.config.env)
         return running.detach(again, place.place(loaded.config), talk)
-    screen = Screen()
     if sys.stderr.isatty():
         talk("Ctrl-C stops everything.")
-    interrupted = running.up(loaded, path=path, port=port, say=screen.say, watch=screen.watch)
+    with open_log(loaded.config) as log:
+        screen = Screen(lambda: last_status(log, names(loaded.config).topic(STATUS), ["pipeline"]))
+        interrupted = running.up(loaded, path=path, port=port, say=screen.say, watch=screen.watch)
     return INTERRUPTED if interrupted else 0
 
 
 class Screen:
-    """Lines that stay and, on a terminal, one below them that shows how it goes."""
+    """Lines that stay and, on a terminal, one below them that shows how it goes.
 
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
+    `told` gives what the components last said of themselves.
+    """
+
+    def __init__(self, told: Callable[[], Mapping[str, tuple[int, Any]]]) -> None:
+        self._live, self._told = sys.stderr.isatty(), told
         self._drawn, self._next = False, 0.0
 
     def say(self, line: str) -> None:
@@ -66,7 +74,9 @@ class Screen:
             return
         self._next = time.monotonic() + LIVE_SECONDS
         self._clear()
-        click.echo(live_line(supervisor.status()), err=True, nl=False)
+        said = self._told().get("pipeline", (0, {}))[1]
+        width = shutil.get_terminal_size().columns - 1
+        click.echo(live_line(supervisor.status(), said.get("streams", {}))[:width], err=True, nl=False)
         self._drawn = True
 
     def _clear(self) -> None:
@@ -75,15 +85,17 @@ class Screen:
         self._drawn = False
 
 
-def live_line(status: dict[str, object]) -> str:
+def live_line(status: Mapping[str, Any], streams: Mapping[str, Any]) -> str:
     """The state of everything in one line.
 
-    >>> live_line({"state": "ready", "processes": {"serve": {"state": "ready", "url": "http://127.0.0.1:8787"}}})
-    'ready | serve ready http://127.0.0.1:8787'
+    >>> processes = {"serve": {"state": "ready", "url": "http://127.0.0.1:8787"}}
+    >>> live_line({"state": "ready", "processes": processes}, {"clicks": {"read": 1234, "rate_per_s": 5.0}})
+    'ready | serve ready http://127.0.0.1:8787 | clicks 1,234 read, 5/s, 0.0 s behind'
     """
     parts = [str(status["state"])]
-    processes = status["processes"]
-    if isinstance(processes, dict):
-        for name, found in processes.items():
-            parts.append(" ".join(filter(None, (name, found["state"], found.get("url")))))
+    for name, found in status["processes"].items():
+        parts.append(" ".join(filter(None, (name, found["state"], found.get("url")))))
+    for name, found in streams.items():
+        counts = f"{found.get('read', 0):,} read, {found.get('rate_per_s', 0):,.0f}/s"
+        parts.append(f"{name} {counts}, {found.get('lag_seconds', 0):.1f} s behind")
     return " | ".join(parts)

@@ -22,11 +22,17 @@ def batch_end(checkpoint: Path, batch: int) -> dict[int, int]:
     return {int(partition): offset for partition, offset in json.loads(lines[2]).items()}
 
 
-def last_batch_end(checkpoint: Path) -> dict[int, int] | None:
-    """The offsets that follow the last committed batch; None before the first."""
+def last_batch(checkpoint: Path) -> int | None:
+    """The last committed batch; None before the first."""
     commits = checkpoint / "commits"
     done = [int(file.name) for file in commits.glob("[0-9]*")] if commits.is_dir() else []
-    return batch_end(checkpoint, max(done)) if done else None
+    return max(done) if done else None
+
+
+def last_batch_end(checkpoint: Path) -> dict[int, int] | None:
+    """The offsets that follow the last committed batch; None before the first."""
+    batch = last_batch(checkpoint)
+    return None if batch is None else batch_end(checkpoint, batch)
 
 
 def as_of(log: Log, topic: str, included: Mapping[int, int], clock: Clock) -> int:

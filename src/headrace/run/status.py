@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SECOND, Clock
 from headrace.log.protocol import Log
-from headrace.run.progress import as_of, last_batch_end
+from headrace.run.progress import as_of, last_batch, last_batch_end
 from headrace.run.tally import Tally
 from headrace.run.verdict import VERDICTS
 
@@ -44,21 +44,28 @@ class Status:
         self.log.append(self.topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
 
     def _stream(self, running: AdmissionQuery, tiles: Sequence[TileQuery], now: int) -> dict[str, Any]:
-        """Counts and lag of a stream. Duplicates are found by the first tile query that reads it."""
+        """Counts and lag of a stream. Duplicates are found by the first tile query that reads it.
+
+        The two queries go at their own pace; `settled` says that both have counted everything there is.
+        """
         name = running.stream.name
         counts = {verdict: running.tally.totals.get(verdict, 0) for verdict in VERDICTS}
         read = sum(counts.values())
+        ends = self.log.end_offsets(running.place.source)
+        settled = last_batch_end(running.place.checkpoint) == ends
         reader = next((tile for tile in tiles if tile.tile_set.stream.name == name), None)
-        duplicates = self._duplicates[reader.tile_set.id].totals.get("duplicate", 0) if reader else 0
-        counts["duplicate"] = min(duplicates, counts["admitted"])
-        counts["admitted"] -= counts["duplicate"]
+        included = last_batch_end((reader or running).place.checkpoint) or {}
+        if reader is not None:
+            found = self._duplicates[reader.tile_set.id]
+            settled = settled and included == ends and found.batch == last_batch(reader.place.checkpoint)
+            counts["duplicate"] = min(found.totals.get("duplicate", 0), counts["admitted"])
+            counts["admitted"] -= counts["duplicate"]
         before, seen = self._read.get(name, (now, read))
         self._read[name] = (now, read)
-        included = last_batch_end((reader or running).place.checkpoint) or {}
-        ends = self.log.end_offsets(running.place.source)
         return {
             "read": read,
             "verdicts": counts,
+            "settled": settled,
             "lag_events": sum(end - included.get(partition, 0) for partition, end in ends.items()),
             "lag_seconds": max(0, now - as_of(self.log, running.place.source, included, self.clock)) / SECOND,
             "rate_per_s": round((read - seen) / ((now - before) / SECOND), 1) if now > before else 0.0,

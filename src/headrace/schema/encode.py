@@ -1,8 +1,8 @@
 """A row as canonical JSON bytes, the inverse of `schema.json`: for producers, tests and previews.
 
-Input is forgiving where nothing is lost: timestamps may be microseconds, aware datetimes or RFC 3339 text, whole numbers
-may stand for floats and decimals, and NumPy and pandas scalars for Python's (NaN, NaT and NA for null). What would not
-be read back equal is refused. Fields that the schema does not have are left out.
+Input is forgiving where nothing is lost: timestamps may be microseconds, aware datetimes or RFC 3339 text, whole
+numbers may stand for floats and decimals, and NumPy and pandas scalars for Python's (NaN, NaT and NA for null). What
+would not be read back equal is refused. Fields that the schema does not have are left out.
 """
 
 from __future__ import annotations

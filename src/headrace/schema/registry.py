@@ -55,7 +55,7 @@ def fingerprint(schema: Struct) -> str:
 
     >>> from headrace.schema.types import schema_of
     >>> fingerprint(schema_of({"card": str}))
-    'b8f7a3fe9c4e3a83'
+    'f05cde12972ba123'
     """
     text = json.dumps(schema.form, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -151,7 +151,8 @@ def _refuse(old: Version, new: Version, broken: tuple[Change, ...]) -> None:
     if not broken:
         return
     listed = ", ".join(f"`{change}`" for change in broken)
-    message = f"The new schema of stream {new.stream!r} is not {new.compatibility} compatible with version {old.number}: {listed}."
+    level = f"{new.compatibility} compatible with version {old.number}"
+    message = f"The new schema of stream {new.stream!r} is not {level}: {listed}."
     sides = [_SIDES[side] for side in _SIDES if new.compatibility in (side, "full")]
     hint = f"{' and '.join(sides)}: add and remove fields as optional ones, or register with compatibility `none`."
     raise SchemaError("incompatible-schema", message, hint=hint)
@@ -163,7 +164,7 @@ def _read(text: bytes, stream: str, number: int, file: Path) -> Version:
         schema = from_form(form["schema"])
         version = Version(stream, number, schema, form["compatibility"]) if isinstance(schema, Struct) else None
         sound = version is not None and version.form == form
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, SchemaError):
         version, sound = None, False
     if version is None or not sound:
         hint = "Bring the file back from version control; a new schema is a new version."

@@ -10,22 +10,21 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.schema import json_rules as rules
 from headrace.schema.json_text import NotJsonError, parser
 from headrace.schema.types import Boolean, Decimal, Field, Float, Integer, List, String, Struct, Timestamp, Type
-from headrace.send.source import Fault, Row, Source
+from headrace.send.source import Fault, Row, Rows, Source
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-def rows(given: Source, schema: Struct) -> Iterator[Row]:
+def rows(given: Source, schema: Struct) -> Rows:
     """The rows under the header, each as JSON text or with the column that is wrong."""
-    with given.open() as file:
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    with given.open() as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, strict=True)
         try:
             header = next(reader, [])
@@ -44,8 +43,8 @@ def rows(given: Source, schema: Struct) -> Iterator[Row]:
 
 def left_out(given: Source, schema: Struct) -> list[str]:
     """The columns that name no field."""
-    with given.open() as file:
-        header = next(csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")), [])
+    with given.open() as file, io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="") as text:
+        header = next(csv.reader(text), [])
     return [name for name in header if name not in schema]
 
 

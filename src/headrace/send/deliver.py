@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -112,17 +113,18 @@ def send(
     clock, pace = clock or SystemClock(), pace or Pace(wish.rate)
     check = unchecked(stream) if wish.raw else checker(stream)
     shift = _shift(source, stream, check, clock) if wish.rebase and wish.rate is None else 0
-    done, rows = Sent(), source.rows(stream.schema)
-    while batch := list(islice(rows, pace.due())):
-        good, fault = _good(batch, check, done, keep_going=wish.keep_going)
-        now = clock.now()
-        if wish.rebase:
-            good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift) for row in good]
-        log.append_batch(topic, [message(stream, row, now) for row in good])
-        done.sent += len(good)
-        progress(batch[-1].done, done)
-        if fault is not None:
-            raise _ended(fault, done.sent)
+    done = Sent()
+    with closing(source.rows(stream.schema)) as rows:
+        while batch := list(islice(rows, pace.due())):
+            good, fault = _good(batch, check, done, keep_going=wish.keep_going)
+            now = clock.now()
+            if wish.rebase:
+                good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift) for row in good]
+            log.append_batch(topic, [message(stream, row, now) for row in good])
+            done.sent += len(good)
+            progress(batch[-1].done, done)
+            if fault is not None:
+                raise _ended(fault, done.sent, source)
     return done
 
 
@@ -142,11 +144,10 @@ def _good(batch: list[Row], check: Check, done: Sent, *, keep_going: bool) -> tu
     return good, None
 
 
-def _ended(fault: Fault, sent: int) -> DataError:
+def _ended(fault: Fault, sent: int, source: Source) -> DataError:
     before = {0: "Nothing was", 1: "1 event was"}.get(sent, f"{sent:,} events were")
-    return fault.error(
-        f"{before} sent before it. Use --keep-going to leave such rows out, or --raw to send them as they are."
-    )
+    others = ", or --raw to send them as they are" if source.format == "jsonl" else ""
+    return fault.error(f"{before} sent before it. Use --keep-going to leave such rows out{others}.")
 
 
 def _shift(source: Source, stream: Stream, check: Check, clock: Clock) -> int:

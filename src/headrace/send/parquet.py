@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import decimal
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from headrace.clock import micros, show_time
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.schema.types import Decimal, Float, List, Struct, Timestamp, Type
-from headrace.send.source import Fault, Row, Source
+from headrace.send.source import Fault, Row, Rows, Source
 
 BATCH = 10_000
 
 
-def rows(given: Source, schema: Struct) -> Iterator[Row]:
+def rows(given: Source, schema: Struct) -> Rows:
     """The rows of a file; `done` counts bytes in proportion to the rows read."""
     import pyarrow as pa
     import pyarrow.parquet as pq

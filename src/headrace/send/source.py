@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -51,6 +51,10 @@ class Row(NamedTuple):
     done: int
 
 
+Rows = Generator[Row, None, None]
+"""Rows as they are read; closing it closes the file."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A file to send.
@@ -87,7 +91,7 @@ class Source:
         """How much there is to read, in bytes."""
         return len(self.content) if self.path is None else self.path.stat().st_size
 
-    def rows(self, schema: Struct) -> Iterator[Row]:
+    def rows(self, schema: Struct) -> Rows:
         """The rows, as the format reads them."""
         if self.format == "csv":
             from headrace.send import csv_text
@@ -116,7 +120,7 @@ def source(file: str, format: str | None = None) -> Source:
     return Source(path.name, found, path)
 
 
-def lines(given: Source) -> Iterator[Row]:
+def lines(given: Source) -> Rows:
     """The lines of a file that have something in them."""
     done = 0
     with given.open() as file:

@@ -64,11 +64,11 @@ def _state(status: Mapping[str, Any]) -> tuple[str, str]:
 
 def _figures(status: Mapping[str, Any]) -> str:
     shown = [
-        ("arrival to servable, median", "arrival_to_servable/p50_ms", "ms"),
-        ("arrival to servable, 99 of 100", "arrival_to_servable/p99_ms", "ms"),
+        ("arrival to servable, p50", "arrival_to_servable/p50_ms", "ms"),
+        ("arrival to servable, p99", "arrival_to_servable/p99_ms", "ms"),
         ("keys in the store", "store/keys", "count"),
         ("answers given", "requests/features", "count"),
-        ("read, median", "requests/p50_read_us", "us"),
+        ("time to read, p50", "requests/p50_read_us", "us"),
     ]
     made = [
         f"<div class=figure><b {_bound(status, path, kind)}</b><span>{name}</span></div>" for name, path, kind in shown
@@ -77,22 +77,27 @@ def _figures(status: Mapping[str, Any]) -> str:
 
 
 def _streams(status: Mapping[str, Any]) -> str:
-    heads = ["stream", "read", *VERDICTS, "rate", "", "behind", ""]
     dots = {name: f'<span class=dot style="background:var(--{name})"></span>{name}' for name in VERDICTS}
     made = []
     for name in status["streams"]:
         at = f"streams/{name}"
         cells = [
-            _cell(status, f"{at}/read", "count"),
-            *(_cell(status, f"{at}/verdicts/{verdict}", "count") for verdict in VERDICTS),
-            _cell(status, f"{at}/rate_per_s", "rate"),
-            f'<td><svg class=spark viewBox="0 0 110 22" aria-hidden=true>'
-            f'<polyline data-spark="{escape(at)}/rate_per_s"/></svg></td>',
-            _cell(status, f"{at}/lag_events", "count"),
-            _cell(status, f"{at}/lag_seconds", "seconds"),
+            _cell(status, f"{at}/{field}", "count") for field in ("read", *(f"verdicts/{each}" for each in VERDICTS))
         ]
-        made.append(_table(heads, [_row(name, cells)], dots) + _bar(status, at))
+        table = _table(["stream", "read", *VERDICTS], [_row(name, cells)], dots)
+        made.append(table + _bar(status, at) + _pace(status, at))
     return _section("Streams", made)
+
+
+def _pace(status: Mapping[str, Any], at: str) -> str:
+    """How fast a stream is read and how far behind it is."""
+    rate, events, seconds = (
+        f"<b {_bound(status, f'{at}/{field}', kind)}</b>"
+        for field, kind in (("rate_per_s", "rate"), ("lag_events", "count"), ("lag_seconds", "seconds"))
+    )
+    line = f'<polyline data-spark="{escape(at)}/rate_per_s"/>'
+    spark = f'<svg class=spark viewBox="0 0 120 22" preserveAspectRatio=none aria-hidden=true>{line}</svg>'
+    return f"<p class=pace>{rate} {spark} <span class=right>{events} events, {seconds} behind</span></p>"
 
 
 def _bar(status: Mapping[str, Any], at: str) -> str:
@@ -116,7 +121,7 @@ def _tiles(status: Mapping[str, Any]) -> str:
 
 
 def _views(status: Mapping[str, Any]) -> str:
-    heads = ["view", "by", "features", "mode", "freshness", "median", "99 of 100", "may be"]
+    heads = ["view", "by", "features", "mode", "freshness", "p50", "p99", "allowed"]
     rows, forms = [], []
     for name, view in status["views"].items():
         at = f"views/{name}"

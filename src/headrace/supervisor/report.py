@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.clock import SECOND
+from headrace.clock import MILLISECOND, SECOND
 from headrace.config import Config, names
 from headrace.log.protocol import Log
 from headrace.supervisor import place, process
@@ -45,8 +45,16 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "told_seconds_ago": {name: round((now - at) / SECOND, 1) for name, (at, _) in told.items()},
         "streams": pipeline[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
-        "views": serve[1].get("views", {}),
+        "views": {
+            name: _aged(view, (now - serve[0]) / MILLISECOND) for name, view in serve[1].get("views", {}).items()
+        },
     }
+
+
+def _aged(view: dict[str, Any], milliseconds: float) -> dict[str, Any]:
+    """A view's freshness as it is now: what was told has aged since."""
+    told = view.get("freshness_ms")
+    return view if told is None else view | {"freshness_ms": round(told + max(0.0, milliseconds), 1)}
 
 
 def _state(stored: dict[str, Any], *, supervised: bool) -> str:
