@@ -15,6 +15,7 @@ from headrace.plan.value import value
 from headrace.run.reference import Outcome, contributing
 from headrace.run.verdict import judge
 from headrace.testing import record
+from tests.equality import differences
 from tests.streams import BASE, LATENESS, SKEW, every_aggregate, every_window, payments, streams, times
 
 plan = build([every_window, every_aggregate])
@@ -43,23 +44,9 @@ def test_merging_tiles_gives_the_value_of_the_single_events_for_every_window(rec
 def test_merging_tiles_gives_the_value_of_the_single_events_for_every_aggregate(records, t):
     outcome = Outcome(plan, records)
     for key in outcome.keys(every_aggregate):
-        direct = outcome.values(every_aggregate, key, (t,))
         held = tiles_of(outcome, key, (t,))
-        events = [event for _, event in contributing("update", outcome.judged["payments"])]
-        for planned in plan.view("every_aggregate"):
-            found = value(planned, held, t)
-            if len(planned.terms) == 2:
-                assert found == direct[planned.feature.name]
-                continue
-            term = planned.feature.terms[0]
-            eat, (low, high) = term.value.python(), term.window.span(t)
-            eaten = [
-                (event.event_time, event.event_id, eat(event.row))
-                for event in events
-                if (event.row["card"],) == key and event.place < (t,) and low <= event.event_time < high
-            ]
-            inputs = [one for one in eaten if one[2] is not None]
-            assert term.aggregate.close(found, direct[planned.feature.name], inputs), planned.id
+        found = {planned.feature.name: value(planned, held, t) for planned in plan.view("every_aggregate")}
+        assert differences(outcome, every_aggregate, key, (t,), found) == []
 
 
 pauses = st.lists(

@@ -46,7 +46,6 @@ PATTERNS = {
 }
 # Of the years 1 to 9999, which have a text; casts reach a little further because of offsets.
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
-_COMPILED = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
 
 
 def whole(value: Any) -> int | None:
@@ -64,9 +63,9 @@ def rescale(value: Exact, precision: int, scale: int) -> Exact | None:
     >>> rescale(Exact("2.345"), 3, 2), rescale(Exact("99.995"), 4, 2)
     (Decimal('2.35'), None)
     """
-    rounded = DIGITS.quantize(value, Exact(1).scaleb(-scale))
-    # abs() would round to the thread's 28 digits
-    if not rounded.is_finite() or rounded.copy_abs() >= Exact(10) ** (precision - scale):
+    # Nothing here may go through the thread's own context: abs() and ** would round to its 28 digits.
+    rounded = DIGITS.quantize(value, Exact((0, (1,), -scale)))
+    if not rounded.is_finite() or rounded.copy_abs() >= Exact((0, (1,), precision - scale)):
         return None
     return positive_zero(rounded)
 
@@ -93,7 +92,7 @@ def _reader(kind: Type) -> Callable[[str], Any]:
         read: Callable[[str], Any] = lambda value: rescale(Exact(value), kind.precision, kind.scale)  # noqa: E731
     else:
         read = readers[kind.name]
-    matches = _COMPILED[kind.name].fullmatch
+    matches = re.compile(PATTERNS[kind.name]).fullmatch
     return lambda value: read(value) if matches(value) else None
 
 

@@ -1,0 +1,38 @@
+"""Equal as the design means it: exactly, floats within rounding, sketches within their declared error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.define.view import Feature, View
+from headrace.run.reference import Key, Moment, Outcome, contributing
+from headrace.run.verdict import Event
+
+
+def differences(outcome: Outcome, view: View, key: Key, moment: Moment, found: Mapping[str, Any]) -> list[str]:
+    """The features whose value is not what the reference says, each with both values."""
+    expected = outcome.values(view, key, moment)
+    events = known_events(outcome, view, key, moment)
+    return [
+        f"{view.name}.{feature.name} of {key}: {found[feature.name]!r}, but it is {expected[feature.name]!r}"
+        for feature in view.features
+        if not close(feature, found[feature.name], expected[feature.name], events, moment[0])
+    ]
+
+
+def known_events(outcome: Outcome, view: View, key: Key, moment: Moment) -> list[Event]:
+    """The events of a key that are known at a moment."""
+    parts = [column.python() for _, column in view.key]
+    counted = contributing(view.stream.late, outcome.judged[view.stream.name])
+    return [e for _, e in counted if e.place < moment and tuple(part(e.row) for part in parts) == key]
+
+
+def close(feature: Feature, found: Any, expected: Any, events: list[Event], t: int) -> bool:
+    """Whether two values of a feature over these events are equal."""
+    if len(feature.terms) == 2:
+        return bool(found == expected)
+    term = feature.terms[0]
+    eat, (low, high) = term.value.python(), term.window.span(t)
+    eaten = [(e.event_time, e.event_id, eat(e.row)) for e in events if low <= e.event_time < high]
+    return term.aggregate.close(found, expected, [one for one in eaten if one[2] is not None])

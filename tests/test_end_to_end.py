@@ -1,0 +1,108 @@
+"""Everything live, and everything killed: what is read over HTTP is what the reference says."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+
+from headrace import demo, example, project
+from headrace.cli.init import create
+from headrace.clock import SECOND, SystemClock, micros
+from headrace.run.reference import Outcome
+from headrace.supervisor import place
+from headrace.topics import open_log
+from tests.equality import differences
+
+pytestmark = pytest.mark.spark
+
+PAYMENTS, PER_SECOND, CARDS, SAMPLED = 50_000, 2_500, 1_000, 200
+DEADLINE = 300.0
+
+
+def headrace(folder: Path, *arguments: str) -> None:
+    command = [sys.executable, "-m", "headrace.cli.main", *arguments]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    assert ran.returncode == 0, ran.stderr
+
+
+def pid_of(config, name):
+    told = place.read_status(place.place(config)) or {}
+    return (told["supervisor"] if name == "supervisor" else told["processes"][name])["pid"]
+
+
+def until(what, say):
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        try:
+            found = what()
+        except (OSError, HTTPException, KeyError, TypeError):
+            found = None
+        if found:
+            return found
+        assert time.monotonic() < deadline, say
+        time.sleep(0.1)
+
+
+def served(config):
+    """A reader of whatever port serving has now, once it is ready."""
+
+    def ready():
+        told = place.read_status(place.place(config))
+        reader = demo.Reader(told["processes"]["serve"]["url"])
+        return reader if reader.get("/ready")["ready"] else None
+
+    return until(ready, "serving did not come back")
+
+
+def test_every_process_is_killed_once_and_every_served_feature_equals_the_reference(tmp_path):
+    shop_folder = tmp_path / "shop"
+    create(shop_folder)
+    shop = project.load(shop_folder)
+    (view,) = shop.views
+    headrace(shop_folder, "up", "--detach", "--port", "0")
+    try:
+        log = open_log(shop.config)
+        sent = example.payments(
+            PAYMENTS, seed=3, start=SystemClock().now() + SECOND, per_second=PER_SECOND, cards=CARDS
+        )
+        victims = {len(sent) // 4: "pipeline", len(sent) // 2: "serve", 3 * len(sent) // 4: "supervisor"}
+        killed = []
+
+        def strike(done):
+            for mark, name in victims.items():
+                if done >= mark and name not in killed:
+                    os.kill(pid_of(shop.config, name), signal.SIGKILL)
+                    killed.append(name)
+
+        demo.send(log, "payments", sent, strike)
+        assert killed == ["pipeline", "serve", "supervisor"]
+        until(lambda: place.holder(place.place(shop.config)) is None, "the killed supervisor still holds the lock")
+        headrace(shop_folder, "up", "--detach", "--port", "0")
+
+        reader = served(shop.config)
+        last = SystemClock().now()
+        demo.included(reader, view, "card-000", last)
+        records = demo.everything(log, "payments", "payments")
+        assert len(records) == len(sent)
+        outcome = Outcome(shop.plan(), records)
+        for card in random.Random(5).sample(sorted({payment.card for payment in sent}), SAMPLED):
+            answer = reader.features(view, card)
+            assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
+        told = until(lambda: settled(reader), "the counts did not settle")
+        assert sum(told["verdicts"].values()) == told["read"] == len(sent)
+        log.close()
+    finally:
+        headrace(shop_folder, "down")
+
+
+def settled(reader):
+    told = reader.get("/status.json")["streams"]["payments"]
+    return told if told["settled"] else None
