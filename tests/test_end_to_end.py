@@ -55,7 +55,7 @@ def served(config):
     """A reader of whatever port serving has now, once it is ready."""
 
     def ready():
-        told = place.read_status(place.place(config))
+        told = place.read_status(place.place(config)) or {}
         reader = demo.Reader(told["processes"]["serve"]["url"])
         return reader if reader.get("/ready")["ready"] else None
 

@@ -16,9 +16,7 @@ clicks = hr.stream(
     event_id="id",
     allowed_lateness="2m",
 )
-users = hr.view(
-    "users", clicks, by="user", features={"clicks": hr.count(over="1h"), "cost": hr.sum("cost", over="1h")}
-)
+users = hr.view("users", clicks, by="user", features={"clicks": hr.count(over="1h"), "cost": hr.sum("cost", over="1h")})
 
 table = pd.DataFrame(
     {

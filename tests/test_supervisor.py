@@ -343,6 +343,32 @@ def test_a_child_that_outlives_a_killed_supervisor_is_ended_by_down(supervising,
     assert place.recorded(where) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the environment of a process")
+def test_what_the_child_of_a_killed_supervisor_started_is_ended_by_down(supervising, where):
+    inner = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPS}"
+    starts = (
+        f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-S', '-c', {inner!r}], start_new_session=True)"
+    )
+    supervisor = supervising(f"{starts}; print(p.pid, flush=True); {SLEEPS}")
+    until(lambda: [line for line in logfile.last_lines(where.log("one"), 1) if line.isdigit()])
+    identity = process.identify(int(logfile.last_lines(where.log("one"), 1)[0]))
+    assert identity is not None
+    supervisor.kill()
+    supervisor.wait()
+    assert process.gone(place.recorded(where), within=10)
+    assert process.alive(identity)
+    assert up.down(where) == 1
+    assert not process.alive(identity)
+
+
+def test_processes_of_another_project_are_left_alone(where, tmp_path):
+    with subprocess.Popen(python(SLEEPS), env={place.MARK: str(tmp_path / "other")}) as other:
+        until(lambda: process.marked(place.MARK, str(tmp_path / "other")))
+        assert up.down(where) == 0
+        assert other.poll() is None
+        other.kill()
+
+
 def test_down_ends_a_running_supervisor_and_then_finds_nothing(supervising, where):
     supervisor = supervising(SLEEPS)
     assert up.down(where) == 2

@@ -70,12 +70,11 @@ class Project:
 
     def find(self, name: str) -> Stream | View | OnDemand | FeatureSet:
         """A definition by name; a feature by its view's name is found with `view.feature`."""
-        every: dict[str, Any] = {}
-        for thing in (*self.streams, *self.on_demands, *self.feature_sets, *self.views):
-            every[thing.name] = thing
+        every: dict[str, Stream | View | OnDemand | FeatureSet] = {}
+        for kind in (self.streams, self.on_demands, self.feature_sets, self.views):
+            every |= {thing.name: thing for thing in kind}
         if name in every:
-            found: Stream | View | OnDemand | FeatureSet = every[name]
-            return found
+            return every[name]
         raise ProjectError("not-found", "Nothing has that name.", got=shown(name), hint=did_you_mean(name, every))
 
 

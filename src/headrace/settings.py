@@ -14,9 +14,10 @@ NUMBER = "a whole number"
 MODES = ("micro-batch", "real-time")
 COMPATIBILITIES = ("backward", "forward", "full", "none")
 
-# Variables that are not settings: the first chooses an overlay, the second shows tracebacks.
+# Variables that are not settings.
 OTHER_VARIABLES: dict[str, str] = {
     "HEADRACE_ENV": "The environment to use: a name NAME of an `[env.NAME]` overlay.",
+    "HEADRACE_SUPERVISOR": "Set by `headrace up` for the processes it starts: whose they are.",
     "HEADRACE_DEBUG": "When 1, an unexpected failure shows its Python traceback.",
 }
 

@@ -27,7 +27,7 @@ def test_equal_definitions_are_equal_wherever_they_were_written():
 
 def test_a_definition_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        payments.name = "other"
+        payments.name = "other"  # type: ignore[misc]
 
 
 def test_where_and_with_columns_leave_the_stream_as_it_was():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import ExpressionError, HeadraceError
-from headrace.expression import Column, parse
+from headrace.expression import Column, grammar, parse
 from headrace.schema.types import Integer
 from tests.expression.asking import read, refused
 from tests.expression.generated import COLUMNS
@@ -45,7 +45,7 @@ def test_a_column_in_the_wrong_case_is_unknown() -> None:
 
 def test_a_parse_error_shows_where() -> None:
     assert error("(amount + ) * 2") == [
-        "Something is missing near `)` at column 11.",
+        "Something is missing before `)` at column 11.",
         "  code: bad-expression",
         "  got: '(amount + >>>) * 2'",
     ]
@@ -53,6 +53,11 @@ def test_a_parse_error_shows_where() -> None:
         "Unexpected `country` at line 2, column 5.",
         "  code: bad-expression",
         "  got: 'amount >\\n  1 >>>country'",
+    ]
+    assert error("amount >  ") == [
+        "Something is missing after `>` at column 9.",
+        "  code: bad-expression",
+        "  got: 'amount >>>>  '",
     ]
     assert error("(amount > 1")[0] == "`)` is expected near `1` at column 11."
     assert error("amount = 'x")[:3] == [
@@ -110,6 +115,7 @@ def test_the_error_names_the_users_own_line() -> None:
         ("i /* why */ + 1", "unsupported-expression", "An expression has no comments."),
         ("/*+ BROADCAST(x) */ i", "unsupported-expression", "An expression has no comments."),
         ("'a' 'b'", "bad-expression", "Two strings stand side by side at column 5."),
+        ("'a'\"b\"", "bad-expression", "Two strings stand side by side at column 4."),
         (r"'\d'", "bad-expression", "A string has an unknown escape at column 2."),
         (r"'\ud800'", "bad-expression", "A string has an unknown escape at column 2."),
         ("'\ud800'", "bad-expression", "The expression has half a character in it."),
@@ -264,6 +270,23 @@ def test_any_text_is_read_or_refused_with_an_error_of_ours_and_in_silence(text: 
     finally:
         logging.getLogger().removeHandler(handler)
     assert not lines
+
+
+def test_whatever_the_parser_trips_over_and_says_stays_inside(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    dialect, known = grammar._grammar()
+
+    class Clumsy(known):  # type: ignore[misc, valid-type]
+        def parse_into(self, *_: object) -> object:
+            logging.getLogger("sqlglot").error("what now?")
+            raise AttributeError("no such thing")
+
+    monkeypatch.setattr(grammar, "_grammar", lambda: (dialect, Clumsy))
+
+    assert refused("i + 1").message == "The expression cannot be parsed at column 1."
+    assert not caplog.records
+    assert not logging.getLogger("sqlglot").disabled
 
 
 def test_the_recursion_limit_is_as_it_was_after_reading() -> None:

@@ -40,6 +40,7 @@ from tests.expression.generated import expressions
         ("d > 1", "d > CAST(1.00 AS DECIMAL(10,2))"),
         ("i + 2L", "i + 2"),
         ("- 5", "-5"),
+        ("-0.0 + f", "0.0 + f"),
         ("-(i)", "-i"),
         ("i - -5", "i - -5"),
         ("1E3 + f", "1000.0 + f"),

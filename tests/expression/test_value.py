@@ -44,6 +44,11 @@ def test_columns_are_quoted_and_structs_cannot_be_taken_for_tables() -> None:
     assert read("place.site.name").spark() == "((`place`).`site`).`name`"
 
 
+def test_text_that_spark_would_substitute_travels_as_bytes() -> None:
+    assert literal("${x}").spark() == "CAST(X'247b787d' AS STRING)"
+    assert literal("x y").spark() == "'x y'"
+
+
 def test_an_absent_field_is_null() -> None:
     assert read("j IS NULL").python()({}) is True
 
@@ -160,7 +165,7 @@ def test_substitution_that_doubles_forever_is_refused_before_it_fills_the_memory
         grown = step.substitute({"i": grown})
 
     with pytest.raises(ExpressionError) as caught:
-        grown.substitute({"i": grown})
+        step.substitute({"i": grown})
     assert caught.value.message == "The expression is too long."
 
 

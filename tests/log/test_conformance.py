@@ -527,3 +527,10 @@ def test_a_bounded_read_passes_a_range_that_compaction_has_emptied(log):
     log.append("t", b"4", key=b"a")
     log.clean("t")
     assert bounded(log, "t", {0: 0}, target, most=1) == target
+
+
+def test_a_bounded_read_does_not_pass_an_end_inside_a_batch(log):
+    log.create_topic("t", partitions=2)
+    log.append_batch("t", [Message(b"")] * 5, partition=0)
+    log.append_batch("t", [Message(b"")] * 5, partition=1)
+    assert bounded(log, "t", {0: 0, 1: 0}, {0: 2, 1: 4}, most=5) == {0: 2, 1: 3}

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 
 from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Message, Record, Retention, follow
-from headrace.log.database import connect
+from headrace.log.database import Database, connect, flocked
+from headrace.log.frame import MOST_BYTES, MOST_RECORDS
 from tests.log.test_conformance import all_records, values
 
+BLOCKED = 17
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -203,6 +205,33 @@ def test_a_forked_child_appends_with_connections_of_its_own(folder):
         child.join()
         log.append("t", b"parent again")
         assert values(all_records(log)) == [b"parent", b"child", b"parent again"]
+
+
+def test_a_forked_child_does_not_share_its_parents_lock(folder):
+    database = Database(folder.parent / "file")
+    child = multiprocessing.get_context("fork").Process(target=take_lock, args=(database,))
+    with flocked(database._lock):
+        child.start()
+        child.join()
+    database.close()
+    assert child.exitcode == BLOCKED
+
+
+def take_lock(database: Database) -> None:
+    try:
+        fcntl.flock(database._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(BLOCKED)
+
+
+def test_frames_are_of_bounded_size_whatever_the_batch(folder):
+    with EmbeddedLog(folder) as log:
+        log.create_topic("t")
+        log.append_batch("t", [Message(b"")] * 5000 + [Message(b"x" * 1000)] * 2000 + [Message(b"x" * 2**20)])
+        frames = log.frames("t", 0, 0, until=7001, max_bytes=2**30)
+    assert max(frame.count for frame in frames) == MOST_RECORDS
+    assert max(len(frame.body) for frame in frames[:-1]) <= MOST_BYTES + 4 * MOST_RECORDS
+    assert (frames[-1].count, frames[-1].next) == (1, 7001)
 
 
 def test_a_damaged_frame_is_an_error_and_not_a_record(folder):

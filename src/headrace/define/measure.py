@@ -213,7 +213,8 @@ def ratio(numerator: Measure, denominator: Measure, *, description: str | None =
     >>> share.numerator.where
     'declined'
     """
-    for measure in (numerator, denominator):
+    given: tuple[Any, ...] = (numerator, denominator)
+    for measure in given:
         if not isinstance(measure, Measure):
             hint = 'As in hr.ratio(hr.count(over="1h", where="declined"), hr.count(over="1h")).'
             raise DefinitionError("bad-argument", "hr.ratio takes two measures.", got=shown(measure), hint=hint)

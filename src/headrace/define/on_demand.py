@@ -98,7 +98,8 @@ def on_demand(
     True
     """
     place = user_location()
-    for source in sources:
+    given: tuple[Any, ...] = sources
+    for source in given:
         if not isinstance(source, View | OnDemand):
             hint = "As in @hr.on_demand(card_activity, request={...})."
             message = "@hr.on_demand takes views and on-demand features."
@@ -147,5 +148,5 @@ def _refuse_unknown_parameters(made: OnDemand) -> None:
             raise error.inside(place)
         if name not in known:
             message = "An argument is neither a request value, a feature nor t."
-            hint = did_you_mean(name, known)
-            raise DefinitionError("not-pure", message, got=shown(name), hint=hint, where=made.location).inside(place)
+            close = did_you_mean(name, known)
+            raise DefinitionError("not-pure", message, got=shown(name), hint=close, where=made.location).inside(place)

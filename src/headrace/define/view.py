@@ -148,7 +148,8 @@ def view(
     'count over trailing(1h) by 1m'
     """
     name_of(name, "a view")
-    if not isinstance(source, Stream):
+    given: Any = source
+    if not isinstance(given, Stream):
         hint = "Make one with hr.stream(...)."
         raise DefinitionError("bad-argument", f"View {name!r} needs a stream.", got=shown(source), hint=hint)
     if not isinstance(features, Mapping) or not 0 < len(features) <= MOST_FEATURES:

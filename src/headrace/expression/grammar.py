@@ -66,7 +66,9 @@ def _where(text: str, found: dict[str, Any]) -> ExpressionError:
     position = sum(map(len, lines[: int(found.get("line") or 1) - 1])) + int(found.get("col") or 1) - len(word)
     message = f"Unexpected `{word}`" if word else "The expression cannot be parsed"
     if problem.startswith("Required keyword"):
-        message = f"Something is missing near `{word}`"
+        message = f"Something is missing before `{word}`"
+        if word not in (")", "]") and not text[position + len(word) :].strip():
+            message, position = f"Something is missing after `{word}`", position + len(word)
     elif problem.startswith("Expecting"):
         message = f"`{problem.removeprefix('Expecting ')}` is expected near `{word}`"
     elif problem.startswith("Expected TYPE"):

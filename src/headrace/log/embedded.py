@@ -207,10 +207,7 @@ class EmbeddedLog:
         """See `Log.offset_at`."""
         form, database = self._database(topic)
         with database.reading() as connection:
-            return {
-                number: max(table.offset_at(connection, number, time), table.start(connection, number))
-                for number in range(form.partitions)
-            }
+            return {number: table.offset_at(connection, number, time) for number in range(form.partitions)}
 
     def commit(self, group: str, topic: str, offsets: Offsets) -> None:
         """See `Log.commit`."""

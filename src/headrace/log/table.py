@@ -137,16 +137,12 @@ def _after(connection: sqlite3.Connection, table: str, offset: int) -> int:
 
 
 def offset_at(connection: sqlite3.Connection, partition: int, time: int) -> int:
-    """The first offset with `arrived_at >= time`, or the end."""
-    base = bisect(connection, partition, "arrived_at", time)
-    row = (
-        base is not None
-        and connection.execute(
-            f"SELECT base, flags FROM frame_{partition} WHERE base >= ? AND count > 0 ORDER BY base LIMIT 1", (base,)
-        ).fetchone()
-    )
-    if not row:
-        return end(connection, partition).offset
-    if row[1] & SPARSE:
-        return offsets_of(next(scan(connection, partition, row[0])))[0]
-    return int(row[0])
+    """The first offset with `arrived_at >= time` that retention has left, or the end."""
+    found = bisect(connection, partition, "arrived_at", time)
+    if found is None:
+        found = end(connection, partition).offset
+    else:
+        flags = connection.execute(f"SELECT flags FROM frame_{partition} WHERE base = ?", (found,)).fetchone()[0]
+        if flags & SPARSE:
+            found = offsets_of(next(scan(connection, partition, found)))[0]
+    return max(found, start(connection, partition))

@@ -112,7 +112,7 @@ class LmdbStore:
         if row is None:
             gone = before is not None and transaction.delete(identity, db=tiles)
             return -1 if gone and not self._any(transaction, prefix) else 0
-        if before is not None and not change.forget and row.version <= before.version:
+        if before is not None and not change.forget and row.version < before.version:
             return 0
         born = before is None and not self._any(transaction, prefix)
         times = (row.max_event_time, row.max_arrived_at, row.emitted_at)

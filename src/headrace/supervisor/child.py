@@ -13,10 +13,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headrace.supervisor import process
+from headrace.supervisor.place import MARK, Place
 from headrace.supervisor.process import Identity
 
 PR_SET_PDEATHSIG = 1
@@ -53,7 +53,8 @@ class Child:
 class Process:
     """A child that was started. `code` is asked until it gives the exit code, negative for a signal."""
 
-    def __init__(self, child: Child, log: Path) -> None:
+    def __init__(self, child: Child, place: Place) -> None:
+        log = place.log(child.name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             self._popen = subprocess.Popen(
@@ -61,7 +62,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ENVIRONMENT},
+                env={**os.environ, **ENVIRONMENT, MARK: place.mark},
                 start_new_session=True,
                 preexec_fn=_end_with_parent(),  # noqa: PLW1509 (a supervisor has one thread)
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from headrace.supervisor import process
 from headrace.supervisor.process import Identity
 
 FORMAT = 1
+MARK = "HEADRACE_SUPERVISOR"
 SETTLED = 1.0
 """Seconds within which whoever took the lock has written its name, and whoever only looked has let go."""
 
@@ -45,6 +47,11 @@ class Place:
     def status(self) -> Path:
         """What runs, as last known."""
         return self.data / "run" / "status.json"
+
+    @property
+    def mark(self) -> str:
+        """What the processes of this project carry in their environment."""
+        return str(self.data.resolve())
 
     def ready(self, name: str) -> Path:
         """Where a child says how it can be reached."""
@@ -131,6 +138,17 @@ def recorded(where: Place) -> list[Identity]:
     processes = (read_status(where) or {}).get("processes", {})
     found = [process.read(stored) for stored in processes.values()] if isinstance(processes, dict) else []
     return [identity for identity in found if identity is not None and process.alive(identity)]
+
+
+def end_left(where: Place, *, grace: float) -> int:
+    """End what a supervisor that is no more has left running: its children, then all that they had started."""
+    children = recorded(where)
+    process.end(children, grace=grace)
+    others = process.marked(MARK, where.mark)
+    for identity in others:
+        process.send(identity, signal.SIGKILL)
+    process.gone(others, within=process.KILLED)
+    return len(children) + len(others)
 
 
 def serve_url(where: Place) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PROC = Path("/proc")
+KILLED = 1.5
+"""Seconds within which a killed process is gone, unless the machine itself hangs."""
 LOOK = 0.02
 """Seconds between two looks at processes that are asked to end."""
 
@@ -92,7 +94,7 @@ def end(identities: Iterable[Identity], *, grace: float) -> int:
     if not gone(found, within=grace):
         for identity in found:
             send(identity, signal.SIGKILL, group=True)
-        gone(found, within=grace)
+        gone(found, within=KILLED)
     return len(found)
 
 
@@ -104,6 +106,19 @@ def gone(identities: Iterable[Identity], *, within: float) -> bool:
             return False
         time.sleep(LOOK)
     return True
+
+
+def marked(variable: str, value: str, proc: Path = PROC) -> list[Identity]:
+    """Every process that was started with a variable in its environment, however far down. Linux only."""
+    wanted, found = f"{variable}={value}".encode(), []
+    for folder in proc.glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if wanted in environment.split(b"\0") and (identity := identify(int(folder.name), proc)) is not None:
+            found.append(identity)
+    return found
 
 
 def kill_group(pid: int) -> None:

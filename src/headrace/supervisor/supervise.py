@@ -24,8 +24,6 @@ from headrace.supervisor.place import Place, write_status
 
 GRACE = 8.0
 """Seconds a child has to end by itself."""
-KILLED = 1.5
-"""Seconds within which a killed child is gone, unless the machine itself hangs."""
 REFUSED = (2, 3)
 """Exit codes of a child that would say the same thing again: refused what was asked, or lacks something."""
 SHOWN_LINES = 12
@@ -144,7 +142,7 @@ class Supervisor:
             self._say(f"{watched.child.name}: does not end by itself, killing it")
             if watched.process is not None:
                 watched.process.kill()
-        self._wait(running, KILLED, lambda: False)
+        self._wait(running, process.KILLED, lambda: False)
         for watched in self.watched:
             if watched.state != "failed":
                 self._change(watched, "stopped")
@@ -159,7 +157,7 @@ class Supervisor:
         watched.ready_at, watched.code, watched.why, watched.details = None, None, None, {}
         logfile.mark(log, f"{show_time(watched.started)} {name} starts")
         try:
-            watched.process = Process(watched.child, log)
+            watched.process = Process(watched.child, self._place)
         except OSError as error:
             logfile.mark(log, f"{show_time(self._clock.now())} {name} cannot be started: {error}")
             self._exited(watched, 127, f"cannot be started: {error}")

@@ -17,8 +17,9 @@ from headrace.errors import ProjectError
 from headrace.project import Project
 from headrace.supervisor import logfile, place, process, stack
 from headrace.supervisor.place import Place
+from headrace.supervisor.process import KILLED
 from headrace.supervisor.signals import Signals
-from headrace.supervisor.supervise import GRACE, KILLED, Supervisor
+from headrace.supervisor.supervise import GRACE, Supervisor
 from headrace.topics import create, open_log, topics
 
 STARTING_LOOK, READY_LOOK = 0.1, 0.5
@@ -45,7 +46,7 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
     where = place.place(config)
     chosen = config.port if port is None else port
     with place.locked(where), open_log(config) as log, Signals() as signals:
-        orphans = process.end(place.recorded(where), grace=GRACE)
+        orphans = place.end_left(where, grace=GRACE)
         if orphans:
             say(f"ended {orphans} that an earlier `headrace up` had left running")
         if chosen:
@@ -131,6 +132,4 @@ def down(where: Place) -> int:
         process.send(held, signal.SIGTERM)
         if not process.gone([held], within=GRACE + 2 * KILLED):
             process.send(held, signal.SIGKILL)
-    process.end(place.recorded(where), grace=GRACE)
-    process.gone(found, within=KILLED)
-    return len(found)
+    return max(len(found), place.end_left(where, grace=GRACE))
