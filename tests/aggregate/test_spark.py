@@ -154,6 +154,14 @@ def test_values_hash_alike_in_spark_and_in_python(tiles: Tiles, key: str) -> Non
         assert asked.finish([both], T) == asked.exact(events, T)
 
 
+def test_spark_builds_sketches_of_the_declared_size(tiles: Tiles) -> None:
+    hll, kll, items = Distinct(String()), Quantiles(Float()), Frequent(String(), 10)
+    one_tile = tiles.states["calm", 0]
+    assert hll.read(one_tile[_place(hll, String())]).lg_config_k == hll.form["lg_registers"]
+    assert kll.read(one_tile[_place(kll, Float())]).k == kll.form["k"]
+    assert items.read(one_tile[_place(items, String())]).epsilon == 3.5 / 2 ** items.form["lg_slots"]
+
+
 MANY = 20_000
 LARGE: dict[Aggregate, tuple[Monoid, str]] = {
     aggregate("count_distinct", String()): (Distinct(String()), "concat('user-', id)"),

@@ -216,7 +216,7 @@ def test_what_cannot_mean_the_same_on_both_sides_is_refused(text: str, code: str
 @pytest.mark.parametrize("text", [None, 5, b"i", ["i"]])
 def test_an_expression_that_is_not_text_is_refused(text: object) -> None:
     with pytest.raises(ExpressionError) as caught:
-        parse(text, COLUMNS)  # type: ignore[arg-type]
+        parse(text, COLUMNS)
     assert caught.value.message == "An expression must be text."
 
 

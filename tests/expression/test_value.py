@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from decimal import Decimal as Exact
@@ -34,6 +35,16 @@ def test_the_compiled_function_is_compiled_once() -> None:
     expression = read("i + 1")
 
     assert expression.python() is expression.python()
+
+
+def test_a_compiled_expression_travels_to_another_process() -> None:
+    expression = read("i + 1")
+    expression.python()
+
+    again = pickle.loads(pickle.dumps(expression))
+
+    assert again == expression
+    assert again.python()({"i": 1}) == 2
 
 
 def test_fields_are_the_root_columns() -> None:

@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from typing import Any
 
+import msgspec
 import pytest
 
 import headrace as hr
@@ -16,6 +17,7 @@ from headrace.log.record import Message
 from headrace.plan.build import build
 from headrace.plan.value import value
 from headrace.run.reference import Outcome
+from headrace.serve.partials import decoder
 from headrace.testing import FakeClock
 from tests.equality import differences
 from tests.streams import BASE, every_aggregate, every_window, payments, seeded
@@ -53,22 +55,15 @@ def states(rows):
     """Changelog rows by key, each tile with its partial columns; of one identity the greatest version."""
     newest: dict[Any, Any] = {}
     for key, text in rows:
-        told = json.loads(text)
-        if "partials" in told and newest.get(key, {"version": 0})["version"] <= told["version"]:
-            newest[key] = told
+        told = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        if "partials" in told and newest.get(key, (0, b""))[0] <= int(bytes(told["version"])):
+            newest[key] = (int(bytes(told["version"])), bytes(told["partials"]))
+    decode = decoder((column.name, column.monoid) for column in TILES.partials)
     by_key = defaultdict(list)
-    for key, told in newest.items():
+    for key, (_, partials) in newest.items():
         identity = json.loads(key)
-        columns = {column.name: _state(column, told["partials"]) for column in TILES.partials}
-        by_key[tuple(identity["key"].values())].append((identity["tile"], columns))
+        by_key[tuple(identity["key"].values())].append((identity["tile"], decode(partials)))
     return by_key
-
-
-def _state(column, partials):
-    import base64
-
-    cell = partials.get(column.name)
-    return column.monoid.from_spark(base64.b64decode(cell) if column.monoid.ddl == "BINARY" and cell else cell)
 
 
 def assert_equal_to_the_reference(by_key):
@@ -157,7 +152,7 @@ def wait_for_batches(query, count):
 
 def logged(folder):
     """The records in a log of their own, each partition with its own arrival times."""
-    clock = FakeClock(0)
+    clock = FakeClock(BASE - HOUR)
     log = EmbeddedLog(folder, clock=clock)
     log.create_topic("payments", partitions=3)
     for each in sorted(RECORDS, key=lambda r: (r.arrived_at, r.partition, r.offset)):

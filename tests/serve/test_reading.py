@@ -189,6 +189,17 @@ def test_one_scan_reads_exactly_the_reach_of_the_features():
     assert BASE < high <= BASE + resolution
 
 
+def test_an_exact_window_reads_the_tile_that_begins_before_it():
+    exact = hr.view("exact", clicks, by="user", features={"n": hr.count(over=hr.trailing("5m", resolution="exact"))})
+    only = build([exact])
+    (tiles,) = only.tile_sets
+    last, t = BASE + tiles.grain - 1, BASE + tiles.grain - 2 + 5 * MINUTE
+    outcome = Outcome(only, [click(BASE), click(last)])
+    rows = [*rows_of(outcome, tiles, (t,)), ProgressRow(tiles.fingerprint, "r1", {}, t)]
+    found = Reader(only, fill(MemoryStore(), rows, ("user",))).read("exact", ("ann",), t).values
+    assert found == outcome.values(exact, ("ann",), (t,)) == {"n": 1}
+
+
 def test_columns_that_no_window_needs_at_a_tile_are_not_decoded():
     count, span = (_name(kind) for kind in ("count_", "span_"))
     partials = b'{"%s":4,"%s":"garbage"}' % (count.encode(), span.encode())

@@ -84,15 +84,21 @@ def test_keys_sets_and_runs_that_look_alike_are_kept_apart(store):
         assert [held.partials for held in store.tiles(tile_set, run, key)] == [b'{"count_1":%d}' % n], key
 
 
+def test_keys_around_the_longest_that_fits_are_all_kept_apart(store):
+    keys = [("x" * length,) for length in range(430, 530)]
+    store.apply([row(key=key, n=n) for n, key in enumerate(keys)], TOPIC, {0: len(keys)})
+    assert [store.tiles("aa11", "r1", key)[0].partials for key in keys] == [b'{"count_1":%d}' % n for n in range(100)]
+
+
 def test_a_key_is_held_once_it_has_a_tile_and_until_its_last_is_gone(store):
     for key in (("42",), ("x" * 600,)):
         assert not store.holds("aa11", "r1", key)
         store.apply([row(key=key, tile=1), row(key=key, tile=2)], TOPIC, {0: 2})
         assert store.holds("aa11", "r1", key)
         store.apply([Gone("aa11", "r1", key, 1, "on_time")], TOPIC, {0: 3})
-        assert store.holds("aa11", "r1", key)
+        assert (store.holds("aa11", "r1", key), store.stats().keys) == (True, 1)
         store.apply([Gone("aa11", "r1", key, 2, "on_time")], TOPIC, {0: 4})
-        assert not store.holds("aa11", "r1", key)
+        assert (store.holds("aa11", "r1", key), store.stats().keys) == (False, 0)
 
 
 def test_after_a_tombstone_even_a_lesser_version_counts(store):

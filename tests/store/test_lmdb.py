@@ -50,7 +50,7 @@ def test_a_reader_in_another_process_sees_what_is_committed_also_after_growth(tm
 _READER = """
 import sys
 from headrace.store import LmdbStore
-with LmdbStore(sys.argv[1], readonly=True) as store:
+with LmdbStore(sys.argv[1], readonly=True, map_size=1 << 16) as store:
     for _ in sys.stdin:
         print(store.stats().tiles, store.tiles("aa11", "r1", ("42",))[0].version, flush=True)
 """

@@ -68,6 +68,10 @@ class Expression:
     def __str__(self) -> str:
         return self.text
 
+    def __reduce__(self) -> tuple[Any, tuple[Node]]:
+        # the compiled closures cannot travel to another process, and need not
+        return Expression, (self.root,)
+
 
 def _ended(node: Node) -> Expression:
     return Expression(finite(node) if isinstance(node.type, Float) else node)

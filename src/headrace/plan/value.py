@@ -7,7 +7,6 @@ events, and the two are held to each other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 from headrace.define.window import Session
@@ -36,7 +35,7 @@ def _term_value(planned: PlannedTerm, grain: int, tiles: Sequence[Tile], t: int)
 
 
 def _merged(column: Partial, tiles: Iterable[Tile]) -> Any:
-    return reduce(column.monoid.merge, (tile[1][column.name] for tile in tiles), column.monoid.empty)
+    return column.monoid.fold(tile[1][column.name] for tile in tiles)
 
 
 def _session(window: Session, span: Partial, tiles: Sequence[Tile], t: int) -> list[Tile]:

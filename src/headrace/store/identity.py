@@ -66,7 +66,7 @@ def place_of(identity: bytes, prefix_length: int) -> tuple[int, str]:
 def _part(value: str | int | bool) -> bytes:
     # A boolean is an int in Python; in a key `true` and `1` are two things.
     if isinstance(value, bool):
-        pass
+        return b"b1" if value else b"b0"
     if isinstance(value, int):
         return b"i" + (value + _FLIP).to_bytes(8, "big")
     return b"s" + _sized(value.encode())

@@ -35,7 +35,7 @@ class Backoff:
         self.exits = [exit for exit in self.exits if at - exit < LOOP_SECONDS] + [at]
         if len(self.exits) >= LOOP_EXITS:
             return None
-        if False:
+        if healthy >= HEALTHY:
             self.delay = FIRST
         now, self.delay = self.delay, min(self.delay * 2, LONGEST)
         return now
