@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import ConfigError, HeadraceError, ProjectError
+from headrace.log import MemoryLog
 from headrace.supervisor import logfile, place, process, stack, up
 from headrace.supervisor.backoff import Backoff
 from headrace.supervisor.child import Child, Process
@@ -527,6 +528,18 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts():
 def test_a_host_that_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="not known"):
         stack.refuse_taken("no-such-host.invalid", 80)
+
+
+def test_the_pipeline_is_ready_when_it_has_spoken_since_its_start():
+    log = MemoryLog(clock=FakeClock(5_000))
+    log.create_topic("status", compacted=True)
+    ready = stack.pipeline_ready(log, "status")
+    assert ready(7, 0) is None
+    log.append("status", b"{}", key=b"serve")
+    assert ready(7, 0) is None
+    log.append("status", b"{}", key=b"pipeline")
+    assert ready(7, 5_000) is None
+    assert ready(7, 4_999) == {}
 
 
 def test_serving_is_ready_when_its_own_process_answers_so(tmp_path):

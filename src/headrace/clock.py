@@ -25,8 +25,10 @@ _UNITS = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": H
 _PART = re.compile(r"(\d{1,15})(us|ms|s|m|h|d|w)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-](?:0\d|1[0-7]):[0-5]\d|[+-]18:00)"
+    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-](?:0\d|1[0-7]):[0-5]\d|[+-]18:00)",
+    re.ASCII,
 )
+_YEARS = range(-62_135_596_800 * SECOND, 253_402_300_800 * SECOND)
 
 
 def duration(value: Any, what: str = "a duration", *, zero: bool = False) -> int:
@@ -112,10 +114,10 @@ def parse_timestamp(text: str) -> int | None:
     except ValueError:
         return None
     micros = (naive - _EPOCH) // timedelta(microseconds=1) + int(((fraction or "") + "000000")[:6])
-    if offset == "Z":
-        return micros
-    ahead = (int(offset[1:3]) * 60 + int(offset[4:6])) * MINUTE
-    return micros - ahead if offset[0] == "+" else micros + ahead
+    if offset != "Z":
+        ahead = (int(offset[1:3]) * 60 + int(offset[4:6])) * MINUTE
+        micros += -ahead if offset[0] == "+" else ahead
+    return micros if micros in _YEARS else None
 
 
 def micros(value: Any, what: str = "a time") -> int:

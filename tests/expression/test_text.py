@@ -41,6 +41,7 @@ from tests.expression.generated import expressions
         ("i + 2L", "i + 2"),
         ("- 5", "-5"),
         ("-0.0 + f", "0.0 + f"),
+        ("CAST('-0' AS DOUBLE) + f", "0.0 + f"),
         ("-(i)", "-i"),
         ("i - -5", "i - -5"),
         ("1E3 + f", "1000.0 + f"),

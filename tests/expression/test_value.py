@@ -86,6 +86,8 @@ def test_a_decimal_constant_has_the_digits_it_needs() -> None:
     assert literal(Exact("1E+2")).type == Decimal(3, 0)
     assert literal(Exact("0.05")).type == Decimal(2, 2)
     assert literal(Exact("0")).type == Decimal(1, 0)
+    assert literal(Exact("-0.0")).text == "CAST(0.0 AS DECIMAL(1,1))"
+    assert literal(Exact("1.5"), Decimal(5, 2)).text == "CAST(1.50 AS DECIMAL(5,2))"
 
 
 def test_a_constant_of_a_named_type_may_be_null_or_a_moment() -> None:

@@ -142,8 +142,6 @@ def _negated_literal(args: Args, kind: Type) -> Node | None:
     if not isinstance(only, Literal):
         return None
     value = None if only.value is None else _negative(only.value)
-    if isinstance(kind, Float) and value == 0:
-        value = 0.0
     return Literal(value, kind, None if only.exact is None else only.exact.copy_negate())
 
 

@@ -48,6 +48,11 @@ class Literal:
     size = 1
     finite = True
 
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and self.value == 0:
+            # -0.0 equals 0.0, and equal constants have one text
+            object.__setattr__(self, "value", 0.0)
+
     @property
     def nullable(self) -> bool:
         """Whether this is NULL."""

@@ -15,11 +15,12 @@ from typing import Any, overload
 
 from headrace.errors import ExpressionError, shown
 from headrace.expression import logic, operation
+from headrace.expression.cast import rescale
 from headrace.expression.coerce import digits_of
 from headrace.expression.column import Column
 from headrace.expression.node import Call, Literal, Name, Node, article, mistyped, names, plain
 from headrace.expression.numeric import finite
-from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Float, Integer, String, Type
+from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Decimal, Float, Integer, String, Type
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,9 @@ def literal(value: Any, kind: Type | None = None) -> Expression:
     >>> literal("DE").text
     "'DE'"
     """
+    if isinstance(value, Exact) and value.is_finite():
+        digits = kind if isinstance(kind, Decimal) else digits_of(value)
+        return Expression(Literal(rescale(value, digits.precision, digits.scale), digits))
     if kind is not None:
         return Expression(Literal(value, plain(kind)))
     match value:
@@ -133,11 +137,9 @@ def literal(value: Any, kind: Type | None = None) -> Expression:
         case int() if SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
             return Expression(Literal(value, Integer()))
         case float() if math.isfinite(value):
-            return Expression(Literal(value or 0.0, Float()))
+            return Expression(Literal(value, Float()))
         case str():
             return Expression(Literal(value, String()))
-        case Exact() if value.is_finite():
-            return Expression(Literal(value, digits_of(value)))
     hint = "A str, bool, 64-bit int, finite float or Decimal; for others name the type."
     raise ExpressionError("bad-argument", "A value cannot be a constant.", got=shown(value), hint=hint)
 

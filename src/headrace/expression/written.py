@@ -57,7 +57,7 @@ def number(written: str, *, negative: bool = False) -> Literal:
         return Literal(Exact(whole), kind)
     if not _FRACTION.fullmatch(written) and not _FLOAT.fullmatch(written):
         raise ExpressionError("bad-expression", "A number cannot be read.", got=shown(written))
-    value = float(text) or 0.0
+    value = float(text)
     if math.isinf(value):
         raise ExpressionError("bad-expression", "A number is too large for a float.", got=shown(written))
     return Literal(value, Float(), Exact(text) if _FRACTION.fullmatch(written) else None)

@@ -117,7 +117,8 @@ def _settled(started: subprocess.Popen[bytes], where: Place) -> bool:
     if started.poll() is not None:
         return True
     stored = place.read_status(where) or {}
-    if (stored.get("supervisor") or {}).get("pid") == started.pid and stored.get("state") == "ready":
+    # Degraded is what was ready a moment ago.
+    if (stored.get("supervisor") or {}).get("pid") == started.pid and stored.get("state") in ("ready", "degraded"):
         return True
     time.sleep(STARTING_LOOK)
     return False
