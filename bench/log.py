@@ -6,6 +6,7 @@ fsync included, until the record is in the reader's hands.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -96,9 +97,20 @@ def write(folder: str, rate: int, seconds: float) -> None:
             log.append("tail", b"%d" % time.monotonic_ns(), key=b"%d" % (i % 100))
 
 
+def bare_fsync(folder: Path, count: int) -> float:
+    """What the disk itself gives just now: appends of 300 bytes a second, each with an fdatasync."""
+    with (folder / "bare").open("ab", buffering=0) as file:
+        start = time.perf_counter()
+        for _ in range(count):
+            file.write(b"x" * 300)
+            os.fdatasync(file.fileno())
+        return count / (time.perf_counter() - start)
+
+
 def measure(quick: bool) -> list[Result]:
     """All of it, each time in a fresh folder."""
     found: dict[str, list[float]] = {
+        "bare": [],
         "batched": [],
         "single": [],
         "tail": [],
@@ -110,6 +122,7 @@ def measure(quick: bool) -> list[Result]:
         folder = Path(tempfile.mkdtemp(prefix="bench-log-"))
         try:
             found["batched"].append(append_batched(folder, 200 if quick else 500))
+            found["bare"].append(bare_fsync(folder, 500))
             found["single"].append(append_single(folder, 5_000 if quick else 20_000))
             found["read"].append(read(folder, TOPIC))
             found["read_single"].append(read(folder, "single"))
@@ -122,6 +135,7 @@ def measure(quick: bool) -> list[Result]:
         measured("embedded.append_single_per_s", found["single"], "higher", target=2_000),
         measured("embedded.tail_p99_ms", found["tail"], "lower", target=10),
         measured("embedded.read_per_s", found["read"], "higher", target=300_000),
+        measured("disk.fdatasync_per_s", found["bare"], "higher"),
         measured("embedded.read_of_single_appends_per_s", found["read_single"], "higher"),
         measured("embedded.read_arrow_per_s", found["arrow"], "higher"),
     ]

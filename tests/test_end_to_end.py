@@ -16,10 +16,10 @@ import pytest
 from headrace import demo, example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
+from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.supervisor import place
 from headrace.topics import open_log
-from tests.equality import differences
 
 pytestmark = pytest.mark.spark
 

@@ -23,6 +23,7 @@ from headrace.errors import MachineError
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.record import Message, Record
 from headrace.project import Project
+from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.serve.monitor import percentiles
 from headrace.supervisor import place, stack
@@ -137,13 +138,17 @@ def run(project: Project, url: str, *, seconds: float, per_second: float, seed: 
         "reference_verdicts": outcome.verdicts(view.stream.name),
         "arrival_to_servable": status["arrival_to_servable"],
         "read": percentiles(_timed_reads(reader, view, busiest), "ms"),
-        "features": {
-            card: {
-                "served": answer["features"],
-                "reference": outcome.values(view, (card,), (micros(answer["at"]),)),
-            }
-            for card, answer in answers.items()
-        },
+        "features": {card: _compared(outcome, view, card, answer) for card, answer in answers.items()},
+    }
+
+
+def _compared(outcome: Outcome, view: View, card: str, answer: Any) -> dict[str, Any]:
+    """What was served beside what the reference says of the same moment, and where they differ."""
+    moment = (micros(answer["at"]),)
+    return {
+        "served": answer["features"],
+        "reference": outcome.values(view, (card,), moment),
+        "differences": differences(outcome, view, (card,), moment, answer["features"]),
     }
 
 

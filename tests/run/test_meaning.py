@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from headrace.clock import DAY, MINUTE, SECOND
 from headrace.plan.build import build
 from headrace.plan.value import value
+from headrace.run.equality import differences
 from headrace.run.reference import Outcome, contributing
 from headrace.run.verdict import judge
 from headrace.testing import record
-from tests.equality import differences
 from tests.streams import BASE, LATENESS, SKEW, every_aggregate, every_window, payments, streams, times
 
 plan = build([every_window, every_aggregate])

@@ -11,21 +11,21 @@ import msgspec
 import pytest
 
 import headrace as hr
-from headrace.clock import HOUR, MINUTE
+from headrace.clock import HOUR, SECOND
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.record import Message
 from headrace.plan.build import build
 from headrace.plan.value import value
+from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.serve.partials import decoder
 from headrace.testing import FakeClock
-from tests.equality import differences
-from tests.streams import BASE, every_aggregate, every_window, payments, seeded
+from tests.streams import BASE, LATENESS, every_aggregate, every_window, payments, seeded
 
 pytestmark = pytest.mark.spark
 
 RECORDS = seeded(seed=11, cases=60, size=60)
-T = BASE + 30 * MINUTE  # later than everything has arrived that is not late
+T = BASE + HOUR + LATENESS + SECOND  # everything that is not late has arrived
 
 
 def on_time_only(view):

@@ -109,16 +109,16 @@ def test_a_thread_that_fails_ends_the_server_with_its_error():
 
 def test_it_stops_when_told_and_says_when_it_has_started():
     world, stop = World(), threading.Event()
-    started = threading.Event()
+    handlers = []
 
-    def watch():
-        started.wait(PATIENCE)
+    def started():
+        handlers.append(signal.getsignal(signal.SIGTERM))
         stop.set()
 
-    threading.Thread(target=watch).start()
+    before = signal.getsignal(signal.SIGTERM)
     with listening("127.0.0.1", 0) as listener:
-        serve(listener, world.serving, stop, started.set)
-    assert started.is_set()
+        serve(listener, world.serving, stop, started)
+    assert handlers == [before], "signals are the caller's business"
 
 
 def test_a_port_that_is_taken_is_refused_with_a_way_out():

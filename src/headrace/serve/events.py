@@ -142,11 +142,10 @@ def _refuse(rows: Sequence[Row | str], values: Sequence[bytes]) -> None:
             return
         raise DataError("bad-record", "There is no event in the request.")
     place, reason = faults[0]
-    where = f"event {place} of {len(values)}" if len(values) > 1 else None
-    more = "" if len(faults) == 1 else f" {len(faults):,} events are refused in all."
+    where = f"event {place} of {len(values)}, {len(faults)} of them refused" if len(values) > 1 else None
     hint = "Nothing was appended. Send several events as JSON lines, with Content-Type: application/x-ndjson."
     got = shown(values[place - 1].decode("utf-8", "replace"))
-    raise DataError("bad-record", f"An event is refused: {reason}.{more}", got=got, hint=hint, where=where)
+    raise DataError("bad-record", f"An event is refused: {reason}.", got=got, hint=hint, where=where)
 
 
 def _key(stream: Stream, row: Row | str) -> bytes | None:

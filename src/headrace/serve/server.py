@@ -92,7 +92,7 @@ def serve(listener: socket.socket, serving: Serving, stop: threading.Event, star
                 work(ended)
             except BaseException as failure:
                 failures.append(failure)
-                pass
+                server.should_exit = True
 
         thread = threading.Thread(target=run, name=work.__qualname__, daemon=True)
         thread.start()

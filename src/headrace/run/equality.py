@@ -1,4 +1,8 @@
-"""Equal as the design means it: exactly, floats within rounding, sketches within their declared error."""
+"""Whether served values are what the reference says.
+
+Equal means: exactly for counts, whole numbers, decimals, texts, least, greatest, first and last; within the rounding of
+a sum made in another order for floats; within their declared error for sketches.
+"""
 
 from __future__ import annotations
 
