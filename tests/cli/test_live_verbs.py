@@ -25,7 +25,7 @@ from headrace.cli.main import main
 from headrace.cli.tail import as_object
 from headrace.log.record import Record
 from headrace.supervisor import place, process, stack, up
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import Child, Process
 from headrace.topics import open_log, topics
 
 ROWS = [
@@ -374,14 +374,14 @@ def test_up_refuses_a_port_that_is_taken_before_it_starts_anything(shop, ask, sm
 
 def test_up_ends_what_a_killed_one_left_behind(shop, ask, small):
     small(SLEEPS)
-    with subprocess.Popen([sys.executable, "-S", "-c", SLEEPS], start_new_session=True) as orphan:
-        identity = process.identify(orphan.pid)
-        assert identity is not None
-        place.write_status(place.place(shop), {"state": "degraded", "processes": {"serve": identity._asdict()}})
-        thread = interrupt_when_ready(place.place(shop), signal.SIGTERM)
-        code, _, err = ask("up", "--port", "0")
-        thread.join()
-        assert orphan.wait(10) == -signal.SIGTERM
+    where = place.place(shop)
+    left = Process(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
+    assert left.identity is not None
+    place.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
+    thread = interrupt_when_ready(where, signal.SIGTERM)
+    code, _, err = ask("up", "--port", "0")
+    thread.join()
+    assert left.code() == -signal.SIGTERM
     assert (code, err.splitlines()[0]) == (0, "ended 1 that an earlier `headrace up` had left running")
 
 
@@ -410,7 +410,7 @@ WHOLE = """
 import sys
 from headrace.cli.main import main
 from headrace.supervisor import stack
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import Child, Process
 
 child = Child("serve", [sys.executable, "-S", "-c", sys.argv[1]], lambda *_: {"url": "http://here", "port": 80})
 stack.children = lambda *_, **__: [child]

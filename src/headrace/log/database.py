@@ -20,7 +20,8 @@ from pathlib import Path
 from headrace.errors import MachineError
 
 BUSY_SECONDS = 30.0
-CHECKPOINT_PAGES = 4000
+CHECKPOINT_PAGES = 500
+"""Small, so that the write-ahead log soon stops growing: an fsync of a file that grows costs half as much again."""
 
 _open: weakref.WeakSet[Database] = weakref.WeakSet()
 _abandoned: list[list[sqlite3.Connection]] = []

@@ -145,6 +145,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        # Accepted connections inherit it. Without it a small answer waits 40 ms for the caller's delayed ACK.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         hint = "Choose another with --port or serve.port in headrace.toml; 0 takes a free one."
         taken = error.errno == errno.EADDRINUSE

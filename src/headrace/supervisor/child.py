@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from headrace.supervisor.process import Identity
 
 PR_SET_PDEATHSIG = 1
 DEADLINE = 120.0
+BECOMES = 1.0
+"""Seconds within which a started process has become its command."""
 ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "HEADRACE_DEBUG": "1"}
 """What a child prints is in its log at once, and an unexpected failure is there with its traceback."""
 
@@ -67,13 +70,23 @@ class Process:
                 preexec_fn=_end_with_parent(),  # noqa: PLW1509 (a supervisor has one thread)
             )
         self.pid = self._popen.pid
-        self.identity: Identity | None = process.identify(self.pid)
+        self.identity = self._identify()
+
+    def _identify(self) -> Identity | None:
+        """Its identity, as soon as it has become its command; None when it has exited before."""
+        deadline = time.monotonic() + BECOMES
+        while (found := process.identify(self.pid)) is None and not self._exited() and time.monotonic() < deadline:
+            time.sleep(process.LOOK / 10)
+        return found
+
+    def _exited(self) -> bool:
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def code(self) -> int | None:
         """The exit code, or None while it runs. What it left running in its group is killed before it is collected."""
         if self._popen.returncode is None:
             # Not collected yet, the pid cannot be anyone else's, so its group may be killed.
-            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if not self._exited():
                 return None
             process.kill_group(self.pid)
         return self._popen.wait()

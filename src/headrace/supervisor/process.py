@@ -46,7 +46,8 @@ def identify(pid: int, proc: Path = PROC) -> Identity | None:
         return None
     # The name, in parentheses, may hold anything; what follows the last one is plain.
     fields = stat.rpartition(")")[2].split()
-    if fields[0] in ("Z", "X"):
+    # A process that is just being replaced by its command has no command line for a moment.
+    if fields[0] in ("Z", "X") or not command:
         return None
     return Identity(pid, f"{boot}/{fields[19]}", command.replace(b"\0", b" ").decode("utf-8", "replace").strip())
 
