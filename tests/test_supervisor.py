@@ -412,6 +412,19 @@ def test_an_exited_child_that_nobody_collected_is_not_alive():
     child.wait()
 
 
+@pytest.mark.parametrize(
+    ("state", "command", "known"), [("S", b"a\0b\0", True), ("S", b"", False), ("Z", b"a\0", False)]
+)
+def test_a_process_that_is_not_yet_or_no_longer_its_command_has_no_identity(tmp_path, state, command, known):
+    for folder in ("self", "7"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "stat").write_text(f"7 (odd ) name) {state} " + " ".join(map(str, range(4, 40))))
+    (tmp_path / "7" / "cmdline").write_bytes(command)
+    (tmp_path / "sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "sys/kernel/random/boot_id").write_text("boot\n")
+    assert process.identify(7, tmp_path) == (Identity(7, "boot/22", "a b") if known else None)
+
+
 def test_a_process_is_identified_without_proc_too(tmp_path):
     me = process.identify(os.getpid(), tmp_path)
     assert me is not None

@@ -110,19 +110,20 @@ def test_micro_batches_cut_anywhere_and_restarted_merge_to_the_values_of_the_ref
     from headrace.run.admit import judged
     from headrace.run.publish import Place, tiles_to_changelog
     from headrace.run.source import register
-    from headrace.run.tiles import Target, admitted_once, tiles
+    from headrace.run.tiles import Target, admitted_once, changelog, tiles
 
     register(spark)
     log = logged(tmp_path / "log")
     log.create_topic("changelog", compacted=True)
     place = Place(log, FakeClock(BASE + 3 * HOUR), "payments", tmp_path / "checkpoint")
-    publish = tiles_to_changelog(place, TILES, Target("1", "on_time", 3), "changelog")
+    target = Target("1", "on_time", 3)
+    publish = tiles_to_changelog(place, TILES, target, "changelog")
 
     for most in (150, 400, 100_000):  # three runs over one checkpoint, each cutting the batches differently
         source = spark.readStream.format("headrace_log").options(
             path=str(log.folder), topic="payments", maxOffsetsPerTrigger=str(most)
         )
-        rows = tiles(admitted_once(judged(source.load(), payments), TILES), TILES, 3)
+        rows = changelog(tiles(admitted_once(judged(source.load(), payments), TILES), TILES, 3), TILES, target)
         writer = rows.writeStream.outputMode("update").option("checkpointLocation", str(place.checkpoint))
         query = writer.foreachBatch(publish).trigger(availableNow=True).start()
         if most < 100_000:

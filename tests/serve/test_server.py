@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -119,6 +120,15 @@ def test_it_stops_when_told_and_says_when_it_has_started():
     with listening("127.0.0.1", 0) as listener:
         serve(listener, world.serving, stop, started)
     assert handlers == [before], "signals are the caller's business"
+
+
+def test_the_second_half_of_an_answer_does_not_wait_for_the_first_to_be_acknowledged():
+    with (
+        listening("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_port_that_is_taken_is_refused_with_a_way_out():

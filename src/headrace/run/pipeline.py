@@ -19,12 +19,12 @@ from headrace.log.embedded import EmbeddedLog
 from headrace.plan.model import Admission, Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.progress import as_of, last_batch_end
-from headrace.run.publish import Place, progress_message, refused_to_topics, tiles_to_changelog
+from headrace.run.publish import Batch, Place, progress_message, refused_to_topics, tiles_to_changelog
 from headrace.run.session import local_session
 from headrace.run.source import register
 from headrace.run.status import Status
 from headrace.run.tally import Tally
-from headrace.run.tiles import Target, admitted_once, tiles
+from headrace.run.tiles import Target, admitted_once, changelog, tiles
 from headrace.topics import STATUS, create, topics
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ ONLY_RUN = "1"
 """A run is one hand-over from history to live; until there are several, everything is the first."""
 MOST_PER_BATCH = 200_000
 BEAT = 0.25
+AT_ONCE, COUNTING = "0 seconds", "2 seconds"
+"""Tiles go as fast as they can; counting and dead letters can wait, and leave them the cores."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class Pipeline:
         tally = Tally(place.checkpoint / "headrace" / "verdicts.json")
         topics = (self.named.topic(f"{stream.name}.dead"), self.named.topic(f"{stream.name}.late"))
         publish = refused_to_topics(place, stream, *topics, tally.add)
-        query = _start(judged(self._records(stream), stream), publish, stage.id, place.checkpoint, "append")
+        rows = judged(self._records(stream), stream)
+        query = _start(rows, publish, stage.id, place.checkpoint, mode="append", every=COUNTING)
         return AdmissionQuery(stream, place, tally, query)
 
     def _tile(self, tile_set: TileSet) -> TileQuery:
@@ -106,8 +109,8 @@ class Pipeline:
         topic = self.named.topic(f"changelog.{tile_set.id}")
         once = admitted_once(judged(self._records(stream), stream), tile_set)
         publish = tiles_to_changelog(place, tile_set, target, topic)
-        rows = tiles(once, tile_set, target.partitions)
-        query = _start(rows, publish, tile_set.id, place.checkpoint, "update")
+        rows = changelog(tiles(once, tile_set, target.partitions), tile_set, target)
+        query = _start(rows, publish, tile_set.id, place.checkpoint, mode="update", every=AT_ONCE)
         return TileQuery(tile_set, target, place, topic, query)
 
     def beat(self) -> None:
@@ -129,9 +132,9 @@ class Pipeline:
         self.log.close()
 
 
-def _start(rows: DataFrame, publish: object, name: str, checkpoint: Path, mode: str) -> StreamingQuery:
+def _start(rows: DataFrame, publish: Batch, name: str, checkpoint: Path, *, mode: str, every: str) -> StreamingQuery:
     writer = rows.writeStream.queryName(name).outputMode(mode).option("checkpointLocation", str(checkpoint))
-    return writer.foreachBatch(publish).start()  # type: ignore[arg-type]
+    return writer.foreachBatch(publish).trigger(processingTime=every).start()
 
 
 def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:

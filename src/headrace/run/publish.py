@@ -21,7 +21,7 @@ from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.run.admit import ARRIVED, KEY, OFFSET, PARTITION, REASON, VALUE, VERDICT
 from headrace.run.progress import as_of, batch_end
-from headrace.run.tiles import Target, changelog
+from headrace.run.tiles import Target
 from headrace.run.verdict import DEAD, VERDICTS
 
 Batch = Callable[[DataFrame, int], None]
@@ -45,10 +45,10 @@ def progress_message(tile_set: TileSet, target: Target, included: Mapping[int, i
 
 
 def tiles_to_changelog(place: Place, tile_set: TileSet, target: Target, topic: str) -> Batch:
-    """Append the rows of a batch and its progress in one go, so that no reader sees one without the other."""
+    """Append the changelog rows of a batch and its progress in one go: no reader sees one without the other."""
 
     def publish(batch: DataFrame, number: int) -> None:
-        rows = changelog(batch, tile_set, target).toArrow()
+        rows = batch.toArrow()
         keys, values = rows.column("key").to_pylist(), rows.column("value").to_pylist()
         messages = [Message(value.encode(), key.encode()) for key, value in zip(keys, values, strict=True)]
         included = batch_end(place.checkpoint, number)

@@ -17,7 +17,7 @@ SETTINGS: dict[str, str] = {
     "spark.driver.memory": "1g",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
