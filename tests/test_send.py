@@ -289,7 +289,7 @@ def test_parquet_columns_become_what_their_fields_are(parquet):
     given = parquet(
         at=([moment * 1_000 + 789], pa.timestamp("ns", "Europe/Berlin")),
         when=([moment // 1_000], pa.timestamp("ms", "UTC")),
-        price=([Decimal("1.50")], pa.decimal128(10, 2)),
+        price=([Decimal("123456789012345678.50")], pa.decimal128(20, 2)),
         real=([Decimal("2.50")], pa.decimal128(10, 2)),
         n=([7], pa.int32()),
         tags=([["a", None]], pa.list_(pa.string())),
@@ -300,7 +300,7 @@ def test_parquet_columns_become_what_their_fields_are(parquet):
         {
             "at": hr.Timestamp,
             "when": hr.Timestamp("s"),
-            "price": hr.Decimal(10, 2),
+            "price": hr.Decimal(20, 2),
             "real": float,
             "n": int,
             "tags": list[str | None],
@@ -312,7 +312,7 @@ def test_parquet_columns_become_what_their_fields_are(parquet):
         {
             "at": moment,
             "when": micros("2026-01-01T00:00:00Z"),
-            "price": Decimal("1.50"),
+            "price": Decimal("123456789012345678.50"),
             "real": 2.5,
             "n": 7,
             "tags": ["a", None],

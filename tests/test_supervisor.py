@@ -363,11 +363,14 @@ def test_what_the_child_of_a_killed_supervisor_started_is_ended_by_down(supervis
 
 
 def test_processes_of_another_project_are_left_alone(where, tmp_path):
-    with subprocess.Popen(python(SLEEPS), env={place.MARK: str(tmp_path / "other")}) as other:
+    other = subprocess.Popen(python(SLEEPS), env={place.MARK: str(tmp_path / "other")})
+    try:
         until(lambda: process.marked(place.MARK, str(tmp_path / "other")))
         assert up.down(where) == 0
         assert other.poll() is None
+    finally:
         other.kill()
+        other.wait()
 
 
 def test_down_ends_a_running_supervisor_and_then_finds_nothing(supervising, where):
@@ -562,7 +565,8 @@ def test_serving_is_ready_when_its_own_process_answers_so(tmp_path):
         "listener = h.HTTPServer(('127.0.0.1', 0), Answer)\nprint(listener.server_port, flush=True)\n"
         "listener.serve_forever()"
     )
-    with subprocess.Popen(python(server), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+    child = subprocess.Popen(python(server), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
         assert child.stdout is not None
         port, file = int(child.stdout.readline()), tmp_path / "serve.json"
         ready = stack.serve_ready(file)
@@ -572,5 +576,7 @@ def test_serving_is_ready_when_its_own_process_answers_so(tmp_path):
         file.write_text(json.dumps({"pid": 7, "host": "0.0.0.0", "port": port}))
         assert ready(7, 0) == {"url": f"http://127.0.0.1:{port}", "port": port}
         assert stack.answers(f"http://127.0.0.1:{port}/health") is False
+    finally:
         child.kill()
+        child.communicate()
     assert ready(7, 0) is None

@@ -426,7 +426,8 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
     code, out, _ = ask("status", "--json")
     told = json.loads(out)
     assert (code, told["state"], told["url"]) == (0, "ready", "http://here")
-    assert told["processes"]["serve"]["pid"] == place.recorded(where)[0].pid
+    serve = told["processes"]["serve"]
+    assert (serve["pid"], serve["state"], serve["port"]) == (place.recorded(where)[0].pid, "ready", 80)
     assert "hello" in ask("logs", "serve")[1]
     code, _, err = ask("up")
     assert (code, f"got: pid {told['supervisor']}" in err) == (2, True)

@@ -72,7 +72,7 @@ def serve_ready(file: Path) -> Callable[[int, int], Mapping[str, Any] | None]:
             told = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        if False:
+        if told.get("pid", pid) != pid:
             return None
         url = address(told["host"], told["port"])
         return {"url": url, "port": told["port"]} if answers(f"{url}/ready") else None
