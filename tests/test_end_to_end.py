@@ -24,7 +24,7 @@ from headrace.topics import open_log
 pytestmark = pytest.mark.spark
 
 PAYMENTS, PER_SECOND, CARDS, SAMPLED = 50_000, 2_500, 1_000, 200
-DEADLINE = 300.0
+DEADLINE = 180.0
 
 
 def headrace(folder: Path, *arguments: str) -> None:

@@ -19,9 +19,9 @@ from headrace.cli.output import data, data_json, table, talk
 @click.option("--seconds", default=30.0, show_default=True, help="How long payments are sent.")
 @click.option("--rate", default=200.0, show_default=True, help="How many are sent in a second.")
 def command(as_json: bool, seed: int, seconds: float, rate: float) -> int:
-    """Run a fraud stream end to end: log, Spark, store, HTTP; compare what is served with the reference.
+    """Run a fraud stream end to end and report.
 
-    Everything is started for it and ended after it; no service is needed. The exit code is 1 when a served value
+    Log, Spark, store and HTTP are real, and what is served is compared with the reference. Everything is started for it and ended after it; no service is needed. The exit code is 1 when a served value
     differs from the reference interpreter's, or the verdicts do not add up.
     """
     from headrace import demo, project

@@ -32,7 +32,7 @@ VERBS: dict[str, str] = {
     "tail": "Show the records of a stream or topic.",
     "get": "Show the features of a key as they are now.",
     "features": "List, show and search what is defined.",
-    "demo": "Run a fraud stream end to end: log, Spark, store, HTTP; compare what is served with the reference.",
+    "demo": "Run a fraud stream end to end and report.",
     "doctor": "Say whether this machine has what Headrace needs.",
 }
 

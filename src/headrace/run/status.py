@@ -27,6 +27,7 @@ class Status:
         self._last = 0
         self._read: dict[str, tuple[int, int]] = {}
         self._duplicates: dict[str, Tally] = {}
+        self._inherited: dict[str, int | None] = {}
 
     def publish(self, admissions: Sequence[AdmissionQuery], tiles: Sequence[TileQuery]) -> None:
         """Append one record under this component's key."""
@@ -46,7 +47,9 @@ class Status:
     def _stream(self, running: AdmissionQuery, tiles: Sequence[TileQuery], now: int) -> dict[str, Any]:
         """Counts and lag of a stream. Duplicates are found by the first tile query that reads it.
 
-        The two queries go at their own pace; `settled` says that both have counted everything there is.
+        The two queries go at their own pace; `settled` says that both have counted everything there is. Spark tells
+        of a batch's duplicates only after it has committed the batch: those of a batch whose process died right then
+        stay counted as admitted, although no value has them twice.
         """
         name = running.stream.name
         counts = {verdict: running.tally.totals.get(verdict, 0) for verdict in VERDICTS}
@@ -57,7 +60,8 @@ class Status:
         included = last_batch_end((reader or running).place.checkpoint) or {}
         if reader is not None:
             found = self._duplicates[reader.tile_set.id]
-            settled = settled and included == ends and found.batch == last_batch(reader.place.checkpoint)
+            told = last_batch(reader.place.checkpoint) in (found.batch, self._inherited[reader.tile_set.id])
+            settled = settled and included == ends and told
             counts["duplicate"] = min(found.totals.get("duplicate", 0), counts["admitted"])
             counts["admitted"] -= counts["duplicate"]
         before, seen = self._read.get(name, (now, read))
@@ -74,7 +78,10 @@ class Status:
     def _tile_progress(self, tile: TileQuery) -> dict[str, Any]:
         """What Spark says of the query's last batches; duplicates are added up from all of them."""
         file = tile.place.checkpoint / "headrace" / "duplicates.json"
-        tally = self._duplicates.setdefault(tile.tile_set.id, Tally(file))
+        if tile.tile_set.id not in self._duplicates:
+            self._duplicates[tile.tile_set.id] = Tally(file)
+            self._inherited[tile.tile_set.id] = last_batch(tile.place.checkpoint)
+        tally = self._duplicates[tile.tile_set.id]
         last = None
         for last in tile.query.recentProgress:
             if last.batchId > tally.batch:
