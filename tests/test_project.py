@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace import project
-from headrace.errors import DefinitionError, ProjectError
+from headrace.errors import DefinitionError, ProjectError, SchemaError
 
 GOOD = """
 import headrace as hr
@@ -106,3 +106,23 @@ def test_something_is_found_by_its_name_or_the_closest_is_named(load):
     with pytest.raises(ProjectError) as caught:
         loaded.find("user")
     assert caught.value.hint == "Did you mean 'users'?"
+
+
+def test_a_schema_change_that_breaks_its_readers_is_refused_with_the_difference(load):
+    load(GOOD).register_schemas()
+    changed = load(GOOD.replace('"user": str', '"user": str, "cost": int'))
+    with pytest.raises(SchemaError) as caught:
+        changed.check_schemas()
+    assert caught.value.code == "incompatible-schema"
+    assert "+ cost integer" in str(caught.value)
+
+
+def test_a_compatible_schema_change_becomes_the_next_version(load):
+    load(GOOD).register_schemas()
+    load(GOOD.replace('"user": str', '"user": str, "cost": int | None')).register_schemas()
+    assert load(GOOD).registry.versions("clicks") == [1, 2]
+
+
+def test_checking_writes_nothing(load, tmp_path):
+    load(GOOD).check_schemas()
+    assert not (tmp_path / "schemas").exists()

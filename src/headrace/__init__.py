@@ -30,7 +30,7 @@ from headrace.define.over import calendar, hopping, lifetime, session, trailing,
 from headrace.define.stream import Stream, stream
 from headrace.define.view import View, view
 from headrace.errors import HeadraceError
-from headrace.schema.types import Decimal, Timestamp
+from headrace.schema.types import Decimal, Timestamp, optional
 
 if TYPE_CHECKING:
     from headrace.notebook import preview
@@ -59,6 +59,7 @@ __all__ = [
     "mean",
     "min",
     "on_demand",
+    "optional",
     "preview",
     "quantile",
     "ratio",

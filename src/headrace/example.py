@@ -98,8 +98,6 @@ def records(sent: list[Payment], topic: str = "payments", partitions: int = 2) -
     made = []
     for payment in sent:
         partition = sum(payment.card.encode()) % partitions
-        made.append(
-            Record(topic, partition, heads[partition], payment.sent_at, payment.card.encode(), payment.value)
-        )
+        made.append(Record(topic, partition, heads[partition], payment.sent_at, payment.card.encode(), payment.value))
         heads[partition] += 1
     return made

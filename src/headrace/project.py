@@ -28,8 +28,10 @@ from headrace.define.view import View
 from headrace.errors import HeadraceError, ProjectError, did_you_mean, relative, shown
 from headrace.plan.build import Definitions, build, gather
 from headrace.plan.model import Plan
+from headrace.schema.registry import Registry, Version
 
 MODULE = "headrace_features"
+SCHEMAS = "schemas"
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,21 @@ class Project:
     def plan(self) -> Plan:
         """The plan for the configured mode."""
         return self._plan
+
+    @property
+    def registry(self) -> Registry:
+        """The versions of the streams' schemas, kept beside headrace.toml."""
+        return Registry(self.config.root / SCHEMAS)
+
+    def check_schemas(self) -> tuple[Version, ...]:
+        """The version each stream's schema has or would get; a change that breaks the compatibility is refused."""
+        propose, level = self.registry.propose, self.config.compatibility
+        return tuple(propose(stream.name, stream.schema, level) for stream in self.streams)
+
+    def register_schemas(self) -> None:
+        """Let the streams' schemas in as their newest versions: what is started is what is promised."""
+        for version in self.check_schemas():
+            self.registry.register(version.stream, version.schema, version.compatibility)
 
     def find(self, name: str) -> Stream | View | OnDemand | FeatureSet:
         """A definition by name; a feature by its view's name is found with `view.feature`."""

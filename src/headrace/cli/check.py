@@ -18,6 +18,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
     from headrace import project
 
     loaded = project.load(path, env)
+    loaded.check_schemas()
     plan = loaded.plan()
     counts = {
         "streams": len(loaded.streams),

@@ -21,8 +21,9 @@ from headrace.cli.output import data, data_json, table, talk
 def command(as_json: bool, seed: int, seconds: float, rate: float) -> int:
     """Run a fraud stream end to end and report.
 
-    Log, Spark, store and HTTP are real, and what is served is compared with the reference. Everything is started for it and ended after it; no service is needed. The exit code is 1 when a served value
-    differs from the reference interpreter's, or the verdicts do not add up.
+    Log, Spark, store and HTTP are real; what is served is compared with the reference interpreter. Everything is
+    started for it and ended after it, and no service is needed. The exit code is 1 when a served value differs or the
+    verdicts do not add up.
     """
     from headrace import demo, project
 

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from headrace.machine import find_java
 
 SETTINGS: dict[str, str] = {
-    # When a query fails, Spark searches the error's whole text with a regular expression that recurses: on a small stack
-    # that search overflows, and the query's thread dies without anybody being told.
+    # When a query fails, Spark searches the error's whole text with a regular expression that recurses: on a small
+    # stack that search overflows, and the query's thread dies without anybody being told.
     "spark.driver.extraJavaOptions": "-Xss16m",
     "spark.driver.memory": "1g",
     "spark.sql.ansi.enabled": "true",

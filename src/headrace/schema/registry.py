@@ -111,22 +111,28 @@ class Registry:
             raise SchemaError("unknown-version", message, hint=f"Known: {known}.", where=str(file)) from None
         return _read(text, stream, version, file)
 
-    def register(self, stream: str, schema: Struct, compatibility: str = "backward") -> Version:
-        """Let a schema in as the newest version; the newest schema again returns its version.
+    def propose(self, stream: str, schema: Struct, compatibility: str = "backward") -> Version:
+        """The version a schema has or would get; nothing is written, and a breaking change is refused.
 
         A new schema must be compatible with every version that readers may still meet: all of them, or those since the
         last one that was registered with compatibility `none`.
         """
+        numbers = self.versions(stream)
+        known = [self.get(stream, number) for number in numbers]
+        if known and known[-1].schema == schema:
+            return known[-1]
+        version = Version(stream, numbers[-1] + 1 if numbers else 1, schema, compatibility)
+        check(schema, schema, compatibility)
+        for other in _still_met(known):
+            _refuse(other, version, check(other.schema, schema, compatibility))
+        return version
+
+    def register(self, stream: str, schema: Struct, compatibility: str = "backward") -> Version:
+        """Let a schema in as the newest version; the newest schema again returns its version. See `propose`."""
         while True:
-            numbers = self.versions(stream)
-            known = [self.get(stream, number) for number in numbers]
-            if known and known[-1].schema == schema:
-                return known[-1]
-            version = Version(stream, numbers[-1] + 1 if numbers else 1, schema, compatibility)
-            check(schema, schema, compatibility)
-            for other in _still_met(known):
-                _refuse(other, version, check(other.schema, schema, compatibility))
-            if _write(self._folder(stream) / f"{version.number}.json", version.form):
+            version = self.propose(stream, schema, compatibility)
+            file = self._folder(stream) / f"{version.number}.json"
+            if file.is_file() or _write(file, version.form):
                 return version
 
     def _folder(self, stream: str) -> Path:

@@ -43,6 +43,7 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
         Called about twice a second, to show how it goes.
     """
     config, began = project.config, time.monotonic()
+    project.register_schemas()
     where = place.place(config)
     chosen = config.port if port is None else port
     with place.locked(where), open_log(config) as log, Signals() as signals:

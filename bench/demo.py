@@ -1,0 +1,95 @@
+"""From `init` to served: how long a new project takes to be ready, to serve, how fresh it is and what it weighs.
+
+The load is sent by this process; the program under test is the supervised stack. Freshness is measured by probes: a
+payment of a card nobody else uses is appended, and its view is read over HTTP until the payment is in it.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from bench.harness import Result, measured, run
+from headrace import demo, example, project
+from headrace.cli.init import create
+from headrace.clock import SECOND, SystemClock, show_time
+from headrace.define.view import View
+from headrace.log.embedded import EmbeddedLog
+from headrace.project import Project
+from headrace.supervisor import place
+from headrace.topics import open_log
+
+PER_SECOND = 200.0
+POLL = 0.01
+
+
+def probe(log: EmbeddedLog, reader: demo.Reader, view: View, number: int) -> float:
+    """Milliseconds from before an append to the answer that has it."""
+    card = f"probe-{number}"
+    value = f'{{"id":"{card}","card":"{card}","amount":1.0,"country":"DE","at":"{show_time(SystemClock().now())}"}}'
+    began = time.perf_counter()
+    log.append("payments", value.encode(), key=card.encode())
+    while reader.features(view, card)["missing"]:
+        time.sleep(POLL)
+    return (time.perf_counter() - began) * 1_000
+
+
+def weight(shop: Project) -> float:
+    """MiB of memory that the supervisor and all its descendants hold, shared pages counted once (PSS)."""
+    told = place.read_status(place.place(shop.config)) or {}
+    wanted, parents = {told["supervisor"]["pid"]}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in wanted} - wanted
+        wanted, grown = wanted | more, bool(more)
+    return sum(_proportional(pid) for pid in wanted) / 1024
+
+
+def _proportional(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+def measure(quick: bool) -> list[Result]:
+    """One start, a warm-up under load, then probes under the same load."""
+    warm, probes = (20, 30) if quick else (60, 100)
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        create(Path(folder) / "shop")
+        shop = project.load(Path(folder) / "shop")
+        (view,) = shop.views
+        with demo.started(shop, lambda line: print(line, file=sys.stderr)) as url:
+            ready = time.perf_counter() - began
+            log, reader = open_log(shop.config), demo.Reader(url)
+            probe(log, reader, view, 0)
+            served = time.perf_counter() - began
+            count = int((warm + probes * 2.5) * PER_SECOND)
+            start = SystemClock().now() + SECOND // 2
+            sent = example.payments(count, seed=7, start=start, per_second=PER_SECOND)
+            load = threading.Thread(target=demo.send, args=(log, "payments", sent, lambda _: None), daemon=True)
+            load.start()
+            time.sleep(warm)
+            fresh = [probe(open_log(shop.config), reader, view, number) for number in range(1, probes + 1)]
+            held = weight(shop)
+    return [
+        Result("start_to_ready_s", ready, "lower", 20.0),
+        Result("install_to_first_served_window_s", served, "lower", 60.0),
+        measured("servable.embedded.p50_ms", fresh, "lower", 1_000.0),
+        Result("servable.embedded.p99_ms", sorted(fresh)[int(0.99 * (len(fresh) - 1))], "lower"),
+        Result("stack_rss_mb", held, "lower", 3_000.0),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(run("demo", measure))
