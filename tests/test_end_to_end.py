@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from http.client import HTTPException
 from pathlib import Path
 
@@ -52,12 +53,13 @@ def until(what, say):
 
 
 def served(config):
-    """A reader of whatever port serving has now, once it is ready."""
+    """The address of serving, whatever port it has now, once it is ready."""
 
     def ready():
         told = place.read_status(place.place(config)) or {}
-        reader = demo.Reader(told["processes"]["serve"]["url"])
-        return reader if reader.get("/ready")["ready"] else None
+        url = told["processes"]["serve"]["url"]
+        with closing(demo.Reader(url)) as reader:
+            return url if reader.get("/ready")["ready"] else None
 
     return until(ready, "serving did not come back")
 
@@ -87,17 +89,17 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
         until(lambda: place.holder(place.place(shop.config)) is None, "the killed supervisor still holds the lock")
         headrace(shop_folder, "up", "--detach", "--port", "0")
 
-        reader = served(shop.config)
-        last = SystemClock().now()
-        demo.included(reader, view, "card-000", last)
-        records = demo.everything(log, "payments", "payments")
-        assert len(records) == len(sent)
-        outcome = Outcome(shop.plan(), records)
-        for card in random.Random(5).sample(sorted({payment.card for payment in sent}), SAMPLED):
-            answer = reader.features(view, card)
-            assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
-        told = until(lambda: settled(reader), "the counts did not settle")
-        assert sum(told["verdicts"].values()) == told["read"] == len(sent)
+        with closing(demo.Reader(served(shop.config))) as reader:
+            last = SystemClock().now()
+            demo.included(reader, view, "card-000", last)
+            records = demo.everything(log, "payments", "payments")
+            assert len(records) == len(sent)
+            outcome = Outcome(shop.plan(), records)
+            for card in random.Random(5).sample(sorted({payment.card for payment in sent}), SAMPLED):
+                answer = reader.features(view, card)
+                assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
+            told = until(lambda: settled(reader), "the counts did not settle")
+            assert sum(told["verdicts"].values()) == told["read"] == len(sent)
         log.close()
     finally:
         headrace(shop_folder, "down")

@@ -11,7 +11,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -57,6 +57,10 @@ class Reader:
     def __init__(self, url: str) -> None:
         address = urlsplit(url)
         self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._connection.close()
 
     def get(self, path: str) -> Any:
         """The JSON at a path."""
@@ -110,8 +114,14 @@ def everything(log: EmbeddedLog, topic: str, name: str) -> list[Record]:
 
 def run(project: Project, url: str, *, seconds: float, per_second: float, seed: int, say: Say) -> dict[str, Any]:
     """Send payments for some seconds, watch features move, and report."""
+    with open_log(project.config) as log, closing(Reader(url)) as reader:
+        return _run(project, log, reader, seconds=seconds, per_second=per_second, seed=seed, say=say)
+
+
+def _run(
+    project: Project, log: EmbeddedLog, reader: Reader, *, seconds: float, per_second: float, seed: int, say: Say
+) -> dict[str, Any]:
     (view,) = project.views
-    log, reader = open_log(project.config), Reader(url)
     topic = names(project.config).topic(view.stream.name)
     start = SystemClock().now() + SECOND
     sent = example.payments(int(seconds * per_second), seed=seed, start=start, per_second=per_second)
@@ -131,7 +141,6 @@ def run(project: Project, url: str, *, seconds: float, per_second: float, seed: 
     answers = {card: reader.features(view, card) for card in busiest}
     outcome = Outcome(project.plan(), everything(log, topic, view.stream.name))
     status = _settled(reader, view.stream.name)
-    log.close()
     return {
         "sent": len(sent),
         "verdicts": status["streams"][view.stream.name]["verdicts"],

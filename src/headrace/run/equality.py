@@ -10,26 +10,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.define.view import Feature, View
-from headrace.run.reference import Key, Moment, Outcome, contributing
+from headrace.run.reference import Key, Moment, Outcome
 from headrace.run.verdict import Event
 
 
 def differences(outcome: Outcome, view: View, key: Key, moment: Moment, found: Mapping[str, Any]) -> list[str]:
     """The features whose value is not what the reference says, each with both values."""
     expected = outcome.values(view, key, moment)
-    events = known_events(outcome, view, key, moment)
+    events = [event for event in outcome.events(view, key) if event.place < moment]
     return [
         f"{view.name}.{feature.name} of {key}: {found[feature.name]!r}, but it is {expected[feature.name]!r}"
         for feature in view.features
         if not close(feature, found[feature.name], expected[feature.name], events, moment[0])
     ]
-
-
-def known_events(outcome: Outcome, view: View, key: Key, moment: Moment) -> list[Event]:
-    """The events of a key that are known at a moment."""
-    parts = [column.python() for _, column in view.key]
-    counted = contributing(view.stream.late, outcome.judged[view.stream.name])
-    return [e for _, e in counted if e.place < moment and tuple(part(e.row) for part in parts) == key]
 
 
 def close(feature: Feature, found: Any, expected: Any, events: list[Event], t: int) -> bool:

@@ -51,16 +51,21 @@ class Outcome:
 
     def values(self, view: View, key: Key, moment: Moment, mode: Mode = "as_known") -> dict[str, Any]:
         """Every feature of a key, from what was known at a moment."""
-        held = self._views.setdefault(view.name, _ViewEvents(view, self._events(view)))
-        return held.values(key, moment, mode)
+        return self._held(view).values(key, moment, mode)
 
     def keys(self, view: View) -> list[Key]:
         """Every key that has an event, in order."""
-        held = self._views.setdefault(view.name, _ViewEvents(view, self._events(view)))
-        return sorted(held.by_key)
+        return sorted(self._held(view).by_key)
 
-    def _events(self, view: View) -> list[Event]:
-        return [event for _, event in contributing(view.stream.late, self.judged[view.stream.name])]
+    def events(self, view: View, key: Key) -> list[Event]:
+        """The events of a key that count, by event time."""
+        return self._held(view).by_key.get(key, [])
+
+    def _held(self, view: View) -> _ViewEvents:
+        if view.name not in self._views:
+            counted = contributing(view.stream.late, self.judged[view.stream.name])
+            self._views[view.name] = _ViewEvents(view, [event for _, event in counted])
+        return self._views[view.name]
 
     def tiles(self, tile_set: TileSet, before: Moment | None = None) -> dict[tuple[Key, int, str], dict[str, Any]]:
         """The partial columns of every (key, tile start, lane), from what was known before a moment."""

@@ -82,12 +82,14 @@ class Status:
             self._duplicates[tile.tile_set.id] = Tally(file)
             self._inherited[tile.tile_set.id] = last_batch(tile.place.checkpoint)
         tally = self._duplicates[tile.tile_set.id]
-        last = None
-        for last in tile.query.recentProgress:
-            if last.batchId > tally.batch:
-                tally.add(last.batchId, {"duplicate": _metric(last, "numDroppedDuplicateRows")})
-        if last is None:
+        # An idle query tells of the batch it has not run yet; only what added rows is a batch.
+        run = [told for told in tile.query.recentProgress if "addBatch" in told.durationMs]
+        for told in run:
+            if told.batchId > tally.batch:
+                tally.add(told.batchId, {"duplicate": _metric(told, "numDroppedDuplicateRows")})
+        if not run:
             return {"batch": None, "run": tile.target.run}
+        last = run[-1]
         states = last.stateOperators
         return {
             "batch": last.batchId,
