@@ -63,7 +63,7 @@ def _proportional(pid: int) -> int:
 
 def measure(quick: bool) -> list[Result]:
     """One start, a warm-up under load, then probes under the same load."""
-    warm, probes = (20, 30) if quick else (60, 100)
+    warm, probes = (20, 30) if quick else (60, 60)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         create(Path(folder) / "shop")

@@ -63,10 +63,16 @@ class Reader:
         self._connection.close()
 
     def get(self, path: str) -> Any:
-        """The JSON at a path."""
+        """The JSON at a path. A connection the server has closed meanwhile is opened again, once."""
+        try:
+            return self._get(path)
+        except http.client.RemoteDisconnected:
+            self._connection.close()
+            return self._get(path)
+
+    def _get(self, path: str) -> Any:
         self._connection.request("GET", path)
-        answer = self._connection.getresponse()
-        return json.loads(answer.read())
+        return json.loads(self._connection.getresponse().read())
 
     def features(self, view: View, card: str) -> Any:
         """A card's features now."""
