@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.clock import Clock, SystemClock
+from headrace.clock import MINUTE, Clock, SystemClock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.log.embedded import EmbeddedLog
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 ONLY_RUN = "1"
 """A run is one hand-over from history to live; until there are several, everything is the first."""
 MOST_PER_BATCH = 200_000
-BEAT = 0.25
+BEAT = 0.5
+COMPACT = 10 * MINUTE
 AT_ONCE, COUNTING = "0 seconds", "2 seconds"
 """Tiles go as fast as they can; counting and dead letters can wait, and leave them the cores."""
 
@@ -75,6 +76,7 @@ class Pipeline:
         self.admissions = [self._admit(stage) for stage in plan.admissions]
         self.tiles = [self._tile(tile_set) for tile_set in plan.tile_sets]
         self.status = Status(self.log, self.named.topic(STATUS), clock)
+        self._compacted = clock.now()
 
     @property
     def queries(self) -> list[StreamingQuery]:
@@ -124,6 +126,14 @@ class Pipeline:
                 moment = as_of(self.log, tile.place.source, included, self.clock)
                 self.log.append_batch(tile.topic, [progress_message(tile.tile_set, tile.target, included, moment)])
         self.status.publish(self.admissions, self.tiles)
+        self._compact()
+
+    def _compact(self) -> None:
+        """Keep the changelogs from growing: of every identity, and of the progress, only the newest row stays."""
+        if self.clock.now() - self._compacted >= COMPACT:
+            self._compacted = self.clock.now()
+            for tile in self.tiles:
+                self.log.clean(tile.topic)
 
     def stop(self) -> None:
         """End every query; a batch under way is run again at the next start."""
