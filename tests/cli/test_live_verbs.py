@@ -428,7 +428,9 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
     assert (code, told["state"], told["url"]) == (0, "ready", "http://here")
     serve = told["processes"]["serve"]
     assert (serve["pid"], serve["state"], serve["port"]) == (place.recorded(where)[0].pid, "ready", 80)
-    assert "hello" in ask("logs", "serve")[1]
+    deadline = time.monotonic() + 30
+    while "hello" not in ask("logs", "serve")[1]:  # it is called ready as soon as it is started
+        assert time.monotonic() < deadline
     code, _, err = ask("up")
     assert (code, f"got: pid {told['supervisor']}" in err) == (2, True)
     assert ask("up", "--detach")[0] == 2

@@ -24,6 +24,8 @@ from headrace.topics import create, open_log, topics
 
 STARTING_LOOK, READY_LOOK = 0.1, 0.5
 SUPERVISOR = "supervisor"
+READY = "ready in"
+"""How the line begins that says so; by then the status file says it too."""
 
 Say = Callable[[str], None]
 
@@ -74,7 +76,7 @@ def keep(
             if supervisor.was_ready and not said:
                 said = True
                 urls = [str(found.details["url"]) for found in supervisor.watched if "url" in found.details]
-                say(f"ready in {time.monotonic() - began:.1f} s{''.join(f' at {url}' for url in urls)}")
+                say(f"{READY} {time.monotonic() - began:.1f} s{''.join(f' at {url}' for url in urls)}")
             watch(supervisor)
     finally:
         if signals.ending:
@@ -96,13 +98,15 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
     log.parent.mkdir(parents=True, exist_ok=True)
     logfile.rotate(log)
     with log.open("ab") as output:
-        lines = logfile.follow({SUPERVISOR: log}, lambda: _settled(started, where))
+        lines = logfile.follow({SUPERVISOR: log}, lambda: _over(started))
         started = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
     try:
         for _, line in lines:
             say(line)
+            if line.startswith(READY):
+                break
     except KeyboardInterrupt:
         os.kill(started.pid, signal.SIGTERM)
         started.wait(GRACE + KILLED)
@@ -113,13 +117,9 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
     return code or 0
 
 
-def _settled(started: subprocess.Popen[bytes], where: Place) -> bool:
-    """Whether a detached supervisor is ready or over; waits a moment when it is neither."""
+def _over(started: subprocess.Popen[bytes]) -> bool:
+    """Whether a detached supervisor has ended; waits a moment when it has not."""
     if started.poll() is not None:
-        return True
-    stored = place.read_status(where) or {}
-    # Degraded is what was ready a moment ago.
-    if (stored.get("supervisor") or {}).get("pid") == started.pid and stored.get("state") in ("ready", "degraded"):
         return True
     time.sleep(STARTING_LOOK)
     return False
