@@ -44,7 +44,7 @@ def started(project: Project, say: Say) -> Iterator[str]:
     try:
         if running.detach(again, where, say):
             hint = f"Look at {where.log('pipeline')} and {where.log('serve')}."
-            raise MachineError("doctor-failed", "The demo's processes did not start.", hint=hint)
+            raise MachineError("start-failed", "The demo's processes did not start.", hint=hint)
         told = place.read_status(where) or {}
         yield told["processes"]["serve"]["url"]
     finally:
@@ -102,7 +102,7 @@ def included(reader: Reader, view: View, card: str, moment: int) -> Any:
         if answer["as_of"] and micros(answer["as_of"]) >= moment:
             return answer
         if time.monotonic() > deadline:
-            raise MachineError("doctor-failed", f"The pipeline did not catch up within {CATCH_UP:.0f} s.")
+            raise MachineError("no-answer", f"The pipeline did not catch up within {CATCH_UP:.0f} s.")
         time.sleep(0.1)
 
 
@@ -138,7 +138,7 @@ def _run(
         if time.monotonic() - shown_at[0] >= 2:
             shown_at[0] = time.monotonic()
             answer = reader.features(view, busiest[0])
-            values = "  ".join(f"{name} {_short(value)}" for name, value in answer["features"].items())
+            values = "  ".join(f"{name} {short(value)}" for name, value in answer["features"].items())
             age = "nothing yet" if answer["missing"] else f"{answer['freshness_ms'] / 1_000:.1f} s old"
             say(f"{done:>6,} sent  {busiest[0]}: {values}  ({age})")
 
@@ -186,5 +186,6 @@ def _timed_reads(reader: Reader, view: View, cards: list[str]) -> list[float]:
     return taken
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value as the demo shows it: floats to the cent."""
     return f"{value:,.2f}" if isinstance(value, float) else str(value)

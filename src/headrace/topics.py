@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from headrace.clock import Clock
 from headrace.config import Config, Names, names
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.protocol import Log
@@ -21,9 +22,9 @@ LOOK_BACK = (64, 4096)
 """How many records at the end of the status topic are looked at: few, then many. Components speak every second."""
 
 
-def open_log(config: Config) -> EmbeddedLog:
+def open_log(config: Config, clock: Clock | None = None) -> EmbeddedLog:
     """The log of a project."""
-    return EmbeddedLog(names(config).path("log"))
+    return EmbeddedLog(names(config).path("log"), clock=clock)
 
 
 def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:

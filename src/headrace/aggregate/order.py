@@ -78,17 +78,10 @@ class Latest(Earliest):
 
 
 @dataclass(frozen=True)
-class LatestN(Monoid):
-    """The values of the latest n events; the state is a tuple of (event time, event id, value), newest first.
-
-    >>> from headrace.schema.types import Boolean
-    >>> LatestN(Boolean(), 2).merge(((3, "c", True), (1, "a", True)), ((2, "b", False),))
-    ((3, 'c', True), (2, 'b', False))
-    """
+class PlacedValues(Monoid):
+    """What monoids share whose state is a tuple of (event time, event id, value)."""
 
     input: Type
-    n: int
-    kind = "latest_n"
     empty = ()
 
     @property
@@ -101,14 +94,7 @@ class LatestN(Monoid):
     def merge(self, a: State, b: State) -> State:
         if not a or not b:
             return a or b
-        return tuple(sorted(a + b, reverse=True)[: self.n])
-
-    def fold(self, states: Iterable[State]) -> State:
-        return tuple(sorted(chain(*states), reverse=True)[: self.n])
-
-    def spark(self, value_sql: str, at: EventSql) -> str:
-        placed = placed_sql(self.input, value_sql, at)
-        return f"max_by({placed}, {placed}, {self.n})"
+        return self.fold((a, b))
 
     def from_spark(self, cell: Any) -> State:
         return tuple((row["time"], row["id"], row["value"]) for row in cell or ())
@@ -118,6 +104,26 @@ class LatestN(Monoid):
 
     def unpack(self, packed: Any) -> State:
         return tuple((time, id, scalar.unpack(self.input, value)) for time, id, value in packed)
+
+
+@dataclass(frozen=True)
+class LatestN(PlacedValues):
+    """The values of the latest n events; the state is a tuple of (event time, event id, value), newest first.
+
+    >>> from headrace.schema.types import Boolean
+    >>> LatestN(Boolean(), 2).merge(((3, "c", True), (1, "a", True)), ((2, "b", False),))
+    ((3, 'c', True), (2, 'b', False))
+    """
+
+    n: int
+    kind = "latest_n"
+
+    def fold(self, states: Iterable[State]) -> State:
+        return tuple(sorted(chain(*states), reverse=True)[: self.n])
+
+    def spark(self, value_sql: str, at: EventSql) -> str:
+        placed = placed_sql(self.input, value_sql, at)
+        return f"max_by({placed}, {placed}, {self.n})"
 
 
 def placed_ddl(kind: Type) -> str:

@@ -52,11 +52,13 @@ def judge(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(report: dict[str, Any]) -> None:
+    from headrace.demo import short
+
     table(("verdict", "records"), [(name, f"{count:,}") for name, count in report["verdicts"].items()])
     data(f"{report['sent']:,} sent, {'which adds up' if report['verdicts_add_up'] else 'which does NOT add up'}\n")
     names = list(next(iter(report["features"].values()))["served"])
     rows = [
-        (card, who, *(_number(values[who][name]) for name in names))
+        (card, who, *(short(values[who][name]) for name in names))
         for card, values in report["features"].items()
         for who in ("served", "reference")
     ]
@@ -66,7 +68,3 @@ def _show(report: dict[str, Any]) -> None:
     data(f"arrival to servable: p50 {servable['p50_ms']:,.0f} ms, p99 {servable['p99_ms']:,.0f} ms")
     data(f"read over HTTP: p50 {read['p50_ms']:.2f} ms, p99 {read['p99_ms']:.2f} ms")
     data(f"ready after {report['ready_s']} s, everything in {report['total_s']} s")
-
-
-def _number(value: Any) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value}"

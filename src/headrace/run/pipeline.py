@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from headrace.clock import MINUTE, Clock, SystemClock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
-from headrace.log.embedded import EmbeddedLog
 from headrace.plan.model import Admission, Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.progress import as_of, last_batch_end
@@ -25,7 +24,7 @@ from headrace.run.source import register
 from headrace.run.status import Status
 from headrace.run.tally import Tally
 from headrace.run.tiles import Target, admitted_once, changelog, tiles
-from headrace.topics import STATUS, create, topics
+from headrace.topics import STATUS, create, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,8 +65,7 @@ class Pipeline:
 
     def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
         self.plan, self.named, self.session, self.clock = plan, names(config), session, clock
-        self.folder = self.named.path("log")
-        self.log = EmbeddedLog(self.folder, clock=clock)
+        self.log = open_log(config, clock)
         create(self.log, topics(plan, self.named, config.partitions))
         self.partitions = {
             stage.stream.name: len(self.log.end_offsets(self.named.topic(stage.stream.name)))
@@ -85,7 +83,7 @@ class Pipeline:
 
     def _records(self, stream: Stream) -> DataFrame:
         options = {
-            "path": str(self.folder),
+            "path": str(self.log.folder),
             "topic": self.named.topic(stream.name),
             "maxOffsetsPerTrigger": str(MOST_PER_BATCH),
         }

@@ -6,7 +6,6 @@ their whole identity, dead letters are keyed by where the record came from.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from headrace.run.admit import ARRIVED, KEY, OFFSET, PARTITION, REASON, VALUE, V
 from headrace.run.progress import as_of, batch_end
 from headrace.run.tiles import Target
 from headrace.run.verdict import DEAD, VERDICTS
+from headrace.store.changelog import ProgressRow, encode
 
 Batch = Callable[[DataFrame, int], None]
 
@@ -39,9 +39,8 @@ class Place:
 
 def progress_message(tile_set: TileSet, target: Target, included: Mapping[int, int], moment: int) -> Message:
     """The changelog record that says how far the tiles have come."""
-    key = {"tiles": tile_set.fingerprint, "run": target.run, "progress": True}
-    value = {"positions": {str(p): offset for p, offset in included.items()}, "as_of": moment}
-    return Message(json.dumps(value, separators=(",", ":")).encode(), json.dumps(key, separators=(",", ":")).encode())
+    key, value = encode(ProgressRow(tile_set.fingerprint, target.run, included, moment))
+    return Message(value, key)
 
 
 def tiles_to_changelog(place: Place, tile_set: TileSet, target: Target, topic: str) -> Batch:

@@ -230,7 +230,7 @@ def _moment(kind: Timestamp, path: str) -> Read:
 
     def moment(value: Any) -> int:
         # `clock` reads any Unicode digits; a record's are ASCII.
-        micros = clock.parse_timestamp(value) if type(value) is str and value.isascii() else None
+        micros = clock.parse_timestamp(value) if type(value) is str else None
         if micros is None or not rules.EARLIEST <= micros <= rules.LATEST:
             raise _InvalidError(reason)
         return micros
