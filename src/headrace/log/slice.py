@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from headrace.log.protocol import Offsets
+from headrace.log.protocol import Log, Offsets
 
 SPANS = 1000
 
@@ -31,6 +31,22 @@ class Spanned(Protocol):
     def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[Span]:
         """Spans with something at or past `offset`, in order; empty at the end offset."""
         ...
+
+
+def cut(log: Log, topic: str, before: int) -> dict[int, int]:
+    """Where each partition stands at a moment: every record before these offsets had arrived by then, none after.
+
+    It holds when the log's clock has passed the moment by so much that nothing earlier can still appear.
+
+    >>> from headrace.log import MemoryLog
+    >>> log = MemoryLog()
+    >>> _ = log.create_topic("payments"), log.append("payments", b"1")
+    >>> cut(log, "payments", 0)
+    {0: 0}
+    """
+    # Ends first: what comes between the two questions is after both.
+    ends = log.end_offsets(topic)
+    return {partition: min(offset, ends[partition]) for partition, offset in log.offset_at(topic, before).items()}
 
 
 def bounded(log: Spanned, topic: str, start: Offsets, end: Offsets, *, most: int) -> dict[int, int]:

@@ -19,6 +19,7 @@ from headrace.plan.model import Admission, Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.progress import as_of, last_batch_end
 from headrace.run.publish import Batch, Place, progress_message, refused_to_topics, tiles_to_changelog
+from headrace.run.records import stream_of
 from headrace.run.session import local_session
 from headrace.run.source import register
 from headrace.run.status import Status
@@ -82,12 +83,7 @@ class Pipeline:
         return [running.query for running in self.admissions] + [running.query for running in self.tiles]
 
     def _records(self, stream: Stream) -> DataFrame:
-        options = {
-            "path": str(self.log.folder),
-            "topic": self.named.topic(stream.name),
-            "maxOffsetsPerTrigger": str(MOST_PER_BATCH),
-        }
-        return self.session.readStream.format("headrace_log").options(**options).load()
+        return stream_of(self.session, self.log, self.named.topic(stream.name), MOST_PER_BATCH)
 
     def _place(self, stream: Stream, checkpoint: str) -> Place:
         return Place(self.log, self.clock, self.named.topic(stream.name), self.named.path("checkpoints", checkpoint))
