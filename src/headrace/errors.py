@@ -51,6 +51,9 @@ CODES: dict[str, str] = {
     "bad-type": "A field's type is not one Headrace knows.",
     "incompatible-schema": "A schema change breaks the compatibility the stream promises.",
     "unknown-version": "A schema version is not in the registry.",
+    "bad-avro": "An Avro schema cannot be read, or holds what no record of a stream can.",
+    "registry-unreachable": "The schema registry cannot be reached, or does not answer as one.",
+    "registry-refused": "The schema registry refused a request.",
     # configuration and projects
     "unknown-setting": "A setting is not one Headrace knows.",
     "bad-setting": "A setting has a value it cannot take.",
@@ -75,16 +78,23 @@ CODES: dict[str, str] = {
     "log-failed": "The files of the log cannot be read or written.",
     "log-corrupt": "The bytes of the log are not those that were written.",
     "log-format": "The log was written in a format this version does not know.",
+    "log-unreachable": "The Kafka brokers do not answer in time, or refuse who asks.",
+    "wrong-arrival": "A topic keeps the producers' timestamps, and its stream does not say so.",
     # the store
     "bad-changelog": "A changelog record or the partial columns in it cannot be read.",
     "store-locked": "Another process writes to the store.",
     "store-failed": "The files of the store cannot be read or written.",
     "store-format": "The store was written in a format this version does not know.",
     "store-ahead": "The store was filled from another log than the one it follows.",
+    # the lake
+    "lake-conflict": "The lake holds something else than what is to be written to it.",
+    "lake-failed": "The tables of the lake cannot be read or written.",
     # serving
     "unknown-path": "The server has nothing at that path.",
     "wrong-method": "The path does not take that HTTP method.",
     "too-large": "A request's body is larger than the server takes.",
+    "too-busy": "The server takes no events now: the pipeline is behind, the disk nearly full, or too much under way.",
+    "bad-encoding": "A request's body is compressed in a way the server does not read, or not as its header says.",
     "internal": "Something failed that Headrace did not foresee; the server's log has the details.",
     # running processes
     "already-running": "The project is up already, and one supervisor is enough.",
@@ -92,10 +102,20 @@ CODES: dict[str, str] = {
     "start-failed": "A process could not be started, or exits again and again.",
     "port-taken": "The port to serve on is taken or may not be used.",
     "no-answer": "A process did not answer, or not as it should.",
+    # producers
+    "buffer-full": "A producer's buffer stayed full: the log does not keep up, and the event was not taken.",
+    "not-delivered": "Events handed to a producer were not appended, or not in time.",
+    # dead letters
+    "no-letter": "A dead letter is named that is not there.",
+    "letters-locked": "Another process replays or drops the project's dead letters.",
     # files to send
     "bad-file": "A file to send cannot be read, or is not what its format says.",
     # the machine
     "no-java": "No Java 17 or later was found.",
+    "no-maven": "Maven is needed to fetch jars, and was not found.",
+    "no-jars": "The jars that Kafka needs are not there, or cannot be fetched.",
+    "bad-jar": "A fetched jar is not the one that Headrace was tested with.",
+    "missing-package": "A Python package that an extra of Headrace brings is not installed.",
     "doctor-failed": "The machine lacks something Headrace needs.",
     # the command line
     "bad-usage": "A verb, option or argument on the command line cannot be used.",

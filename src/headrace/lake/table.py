@@ -1,0 +1,127 @@
+"""One Delta table: created, committed to, asked how far it has come and which files to read.
+
+A commit adds files and moves named counters (Delta's application transactions) in one step, so files and progress
+cannot disagree, and of two writers that start from one state only one can commit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from headrace.errors import DataError, shown
+from headrace.lake.files import DataFile
+from headrace.lake.layout import Shape
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+CHECKPOINT_EVERY = "50"
+
+
+class LakeTable:
+    """A Delta table of the lake.
+
+    Parameters
+    ----------
+    uri
+        A folder, or an address in object storage.
+    shape
+        Its columns. A table that exists gets the columns it lacks; one whose column has another type is refused.
+    options
+        What deltalake needs to reach object storage.
+    """
+
+    def __init__(self, uri: str, shape: Shape, options: Mapping[str, str] | None = None) -> None:
+        self.uri, self.shape, self.options = uri, shape, dict(options or {})
+        self._table = self._opened()
+        self._grow()
+
+    def _opened(self) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        if DeltaTable.is_deltatable(self.uri, self.options or None):
+            return DeltaTable(self.uri, storage_options=self.options or None)
+        import pyarrow as pa
+
+        schema = self.shape.schema.append(pa.field(self.shape.day, pa.date32()))
+        return DeltaTable.create(
+            self.uri,
+            schema,
+            mode="ignore",
+            partition_by=[self.shape.day],
+            configuration={"delta.checkpointInterval": CHECKPOINT_EVERY},
+            storage_options=self.options or None,
+        )
+
+    def _grow(self) -> None:
+        """Add the columns that the table lacks; what it has stays, also when the shape no longer speaks of it."""
+        from deltalake import Schema
+
+        wanted = {field.name: field for field in Schema.from_arrow(self.shape.schema).fields}
+        there = {field.name: field for field in self._table.schema().fields}
+        for name, field in wanted.items():
+            if name in there and there[name].type != field.type:
+                message = f"Column {name!r} of {self.uri} has another type than the stream says."
+                hint = "Give the field a new name, or move the table away and archive the stream anew."
+                raise DataError("lake-conflict", message, got=shown(str(there[name].type)), hint=hint)
+        missing = [field for name, field in wanted.items() if name not in there]
+        if missing:
+            self._table.alter.add_columns(missing)
+            self.refresh()
+
+    @property
+    def delta(self) -> DeltaTable:
+        """The table itself, as of the last refresh."""
+        return self._table
+
+    def refresh(self) -> None:
+        """See what others have committed."""
+        self._table.update_incremental()
+
+    def counter(self, name: str) -> int | None:
+        """A named counter, or None when no commit has moved it."""
+        return self._table.transaction_version(name)
+
+    def commit(self, files: Iterable[DataFile], counters: Mapping[str, int]) -> None:
+        """Add files and move counters, both or neither; refused when another writer moved one of them meanwhile."""
+        from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import AddAction
+
+        now = int(time.time() * 1000)
+        added = [
+            AddAction(file.path, file.size, {self.shape.day: file.day}, now, True, file.statistics) for file in files
+        ]
+        moved = [Transaction(name, value) for name, value in counters.items()]
+        properties = CommitProperties(app_transactions=moved)
+        try:
+            self._table.create_write_transaction(
+                added, "append", self._table.schema(), [self.shape.day], commit_properties=properties
+            )
+        except CommitFailedError as error:
+            message = "Another archive has written the same records: this one gives way."
+            hint = "Run one archive per project; end the other with `headrace down`."
+            raise DataError("lake-conflict", message, got=shown(str(error)), hint=hint) from error
+        self.refresh()
+
+    def files(self, column: str | None = None, spans: Sequence[tuple[int, int]] = ()) -> list[str]:
+        """Addresses of the files; with a column of moments, of those that may hold one within the spans [low, high]."""
+        if column is None:
+            return self._table.file_uris()
+        import numpy as np
+        import pyarrow as pa
+
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        if not actions.num_rows:
+            return []
+        low, high = (
+            actions.column(f"{end}.{column}").cast(pa.int64()).to_numpy(zero_copy_only=False) for end in ("min", "max")
+        )
+        wanted = np.zeros(len(low), dtype=bool)
+        for first, last in spans:
+            # A file without statistics has NaN here, which compares false: it is read.
+            wanted |= ~((high < first) | (low > last))
+        root = self._table.table_uri.rstrip("/")
+        return [f"{root}/{path}" for path, take in zip(actions.column("path").to_pylist(), wanted, strict=True) if take]

@@ -1,0 +1,167 @@
+"""The second pass of a batch: what the first put down (`run.stage`) becomes files of bronze and silver.
+
+Tasks tell what they wrote and how many records got which verdict; the caller commits the one and counts the other. A
+file that no commit names does not exist for any reader.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.lake.files import DataFile
+from headrace.lake.layout import BRONZE, BRONZE_COLUMNS, SILVER, Shape
+from headrace.run.stage import EVENT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from headrace.lake.table import LakeTable
+
+    Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass
+class Deposit:
+    """What a batch wrote, not yet committed, and its counts by (partition, verdict)."""
+
+    files: dict[str, list[DataFile]] = field(default_factory=lambda: {BRONZE: [], SILVER: []})
+    verdicts: Counter[tuple[int, str]] = field(default_factory=Counter)
+    conflicts: int = 0
+    late_copies: int = 0
+
+    @property
+    def records(self) -> int:
+        """How many records there were."""
+        return self.verdicts.total()
+
+
+def deposit(
+    session: SparkSession, root: str, staged: Sequence[str], copies: pa.Table, tables: Mapping[str, LakeTable], tasks: int
+) -> Deposit:
+    """Write staged rows into files of the given tables, copies marked as such."""
+    places = {name: (table.uri, table.shape) for name, table in tables.items()}
+    options = next(iter(tables.values())).options
+    write = _writer(f"{root}", places, options, copies)
+    names = session.createDataFrame([(name,) for name in staged], "name STRING").repartition(min(tasks, len(staged)))
+    done = Deposit()
+    for row in names.mapInArrow(write, "told STRING").collect():
+        _add(done, json.loads(row.told))
+    return done
+
+
+def marked(batch: pa.RecordBatch, copies: pa.Table) -> pa.RecordBatch:
+    """A staged batch in which every copy names its first; a copy that was on time is a duplicate."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    partitions, offsets = (batch.column(name).to_numpy() for name in ("partition", "offset"))
+    at = np.full(batch.num_rows, -1, dtype=np.int64)
+    for partition in np.unique(partitions):
+        mine = pc.equal(copies.column("partition"), pa.scalar(partition, pa.int32()))
+        rows = np.flatnonzero(mine.to_numpy(zero_copy_only=False))
+        held = copies.column("offset").take(rows).to_numpy()
+        here = np.flatnonzero(partitions == partition)
+        place = np.searchsorted(held, offsets[here])
+        inside = place < len(held)
+        here, place = here[inside], place[inside]
+        same = held[place] == offsets[here]
+        at[here[same]] = rows[place[same]]
+    found = np.flatnonzero(at >= 0)
+    if not len(found):
+        return batch
+    taken = copies.take(pa.array(at, mask=at < 0)).combine_chunks()
+    first_partition, first_offset = taken.column("first_partition"), taken.column("first_offset")
+    copy = pc.is_valid(first_offset)
+    text = [_plain_text(column) for column in (first_partition, first_offset)]
+    reason = pc.binary_join_element_wise("a copy of partition ", text[0], ", offset ", text[1], "")
+    duplicate = pc.and_(copy, pc.equal(batch.column("verdict"), "admitted"))
+    new = {
+        "verdict": pc.if_else(duplicate, "duplicate", batch.column("verdict")),
+        "reason": pc.if_else(copy, reason, batch.column("reason")),
+        "first_partition": first_partition,
+        "first_offset": first_offset,
+        "conflict": pc.fill_null(taken.column("conflict"), False),
+        EVENT: pc.if_else(copy, pa.nulls(batch.num_rows, batch.schema.field(EVENT).type), batch.column(EVENT)),
+    }
+    arrays = [_one(new[name]) if name in new else batch.column(name) for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _plain_text(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.cast(pa.string())
+
+
+def _one(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _writer(
+    root: str, places: Mapping[str, tuple[str, Shape]], options: Mapping[str, str], copies: pa.Table
+) -> Callable[[Batches], Batches]:
+    """What a task does with the files it is given; it runs in Spark's Python workers."""
+
+    def write(given: Batches) -> Batches:
+        import pyarrow as pa
+
+        from headrace.lake.files import DayWriter, filesystem
+
+        files, folder = filesystem(root, options)
+        writers = {name: DayWriter(uri, shape, options) for name, (uri, shape) in places.items()}
+        counts = _Counts()
+        for names in given:
+            for name in names.column(0).to_pylist():
+                with files.open_input_stream(f"{folder}/{name}") as staged:
+                    for plain in pa.ipc.open_stream(staged):
+                        batch = marked(plain, copies)
+                        counts.add(batch)
+                        event = batch.column(EVENT)
+                        writers[SILVER].add(pa.RecordBatch.from_struct_array(event.filter(event.is_valid())))
+                        if BRONZE in writers:
+                            writers[BRONZE].add(batch.select(list(BRONZE_COLUMNS)))
+        told = [{"table": name, "file": asdict(file)} for name, writer in writers.items() for file in writer.close()]
+        yield pa.RecordBatch.from_pydict({"told": [json.dumps(each) for each in [*told, counts.told()]]})
+
+    return write
+
+
+class _Counts:
+    """How many records got which verdict in which partition."""
+
+    def __init__(self) -> None:
+        self._verdicts: Counter[tuple[int, str]] = Counter()
+        self._conflicts = self._late_copies = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        pairs = pa.table({"p": batch.column("partition"), "v": batch.column("verdict")})
+        for pair in pairs.group_by(["p", "v"]).aggregate([([], "count_all")]).to_pylist():
+            self._verdicts[pair["p"], pair["v"]] += pair["count_all"]
+        self._conflicts += pc.sum(batch.column("conflict")).as_py() or 0
+        late = pc.and_(pc.equal(batch.column("verdict"), "late"), pc.is_valid(batch.column("first_offset")))
+        self._late_copies += pc.sum(late).as_py() or 0
+
+    def told(self) -> dict[str, Any]:
+        pairs = [[partition, verdict, count] for (partition, verdict), count in self._verdicts.items()]
+        return {"verdicts": pairs, "conflicts": self._conflicts, "late_copies": self._late_copies}
+
+
+def _add(done: Deposit, told: dict[str, Any]) -> None:
+    if "table" in told:
+        done.files[told["table"]].append(DataFile(**told["file"]))
+        return
+    for partition, verdict, count in told["verdicts"]:
+        done.verdicts[partition, verdict] += count
+    done.conflicts += told["conflicts"]
+    done.late_copies += told["late_copies"]
