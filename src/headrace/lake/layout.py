@@ -52,6 +52,7 @@ SILVER_COLUMNS: dict[str, str] = {
 """Beside the stream's own fields. The last two are hashes, of the event id and of the fields: copies are looked for by
 the first and told from contradictions by the second."""
 
+
 @dataclass(frozen=True)
 class Shape:
     """The columns of a table as Arrow has them, which one is the day, from what, and which have statistics."""

@@ -88,10 +88,10 @@ class LakeTable:
         """Add files and move counters, both or neither; refused when another writer moved one of them meanwhile."""
         from deltalake import CommitProperties, Transaction
         from deltalake.exceptions import CommitFailedError
-        from deltalake.transaction import AddAction
+        from deltalake.transaction import AddAction, RemoveAction
 
         now = int(time.time() * 1000)
-        added = [
+        added: list[AddAction | RemoveAction] = [
             AddAction(file.path, file.size, {self.shape.day: file.day}, now, True, file.statistics) for file in files
         ]
         moved = [Transaction(name, value) for name, value in counters.items()]

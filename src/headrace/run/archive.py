@@ -2,9 +2,9 @@
 
     log ──► slice by arrival ──► judge ──► copies? ──► files ──► commit bronze ──► commit silver
 
-The lake itself is the checkpoint: how far the archive has come stands in the very commit that adds the files, so a batch
-that was cut off anywhere has either happened or left nothing. Slices follow arrival over all partitions, so the first
-copy of an event is met first. If silver is behind bronze after a crash, it is made up for from bronze.
+The lake itself is the checkpoint: how far the archive has come stands in the very commit that adds the files, so a
+batch that was cut off anywhere has either happened or left nothing. Slices follow arrival over all partitions, so the
+first copy of an event is met first. If silver is behind bronze after a crash, it is made up for from bronze.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -23,6 +22,7 @@ from headrace.errors import DataError
 from headrace.lake.copies import COPIES, copies
 from headrace.lake.files import remove
 from headrace.lake.layout import BRONZE, SILVER
+from headrace.lake.place import Lake
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.log.slice import bounded, cut
@@ -40,16 +40,7 @@ GUARD = SECOND
 """How far behind the clock a cut is made: what arrived before it can be seen by then."""
 MOST_PER_BATCH = 500_000
 BATCH, OFFSET, COUNT = "headrace.batch", "headrace.offset.", "headrace.count."
-CONFLICTS, LATE_COPIES = "conflict", "late_copy"
-
-
-@dataclass(frozen=True)
-class Lake:
-    """The two tables of a stream."""
-
-    bronze: LakeTable
-    silver: LakeTable
-    staging: str
+CONFLICTS, LATE_COPIES, LOST = "conflict", "late_copy", "lost"
 
 
 def position(table: LakeTable, partitions: int) -> dict[int, int] | None:
@@ -60,8 +51,8 @@ def position(table: LakeTable, partitions: int) -> dict[int, int] | None:
 
 
 def totals(bronze: LakeTable) -> dict[str, int]:
-    """How many records have got each verdict, and how many copies contradict or came late."""
-    return {name: bronze.counter(f"{COUNT}{name}") or 0 for name in (*VERDICTS, CONFLICTS, LATE_COPIES)}
+    """How many records have got each verdict, how many copies contradict or came late, how many were lost."""
+    return {name: bronze.counter(f"{COUNT}{name}") or 0 for name in (*VERDICTS, CONFLICTS, LATE_COPIES, LOST)}
 
 
 class StreamArchive:
@@ -72,6 +63,19 @@ class StreamArchive:
     ) -> None:
         self.stream, self.topic, self.log, self.lake = stream, topic, log, lake
         self.session, self.clock, self.tasks = session, clock, tasks
+
+    def accept_loss(self) -> int:
+        """Go on after records that retention removed before they were archived; says how many, and keeps count."""
+        self.mend()
+        first = self.log.start_offsets(self.topic)
+        done = position(self.lake.bronze, len(first)) or {}
+        gone = {p: first[p] - offset for p, offset in done.items() if offset < first[p]}
+        if gone:
+            moved = _moved((self.lake.bronze.counter(BATCH) or 0) + 1, {p: first[p] for p in gone})
+            lost = totals(self.lake.bronze)[LOST] + sum(gone.values())
+            self.lake.bronze.commit([], moved | {f"{COUNT}{LOST}": lost})
+            self.lake.silver.commit([], moved)
+        return sum(gone.values())
 
     @property
     def start(self) -> dict[int, int]:
@@ -100,8 +104,7 @@ class StreamArchive:
         if end == start:
             return None
         records = slice_of(self.session, self.log, self.topic, start, end)
-        made = self.add(records, str(self.stream.arrival), end)
-        return made
+        return self.add(records, str(self.stream.arrival), end)
 
     def add(self, records: DataFrame, arrival: str, end: Mapping[int, int]) -> Deposit:
         """Archive records up to the offsets `end`."""

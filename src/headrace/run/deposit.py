@@ -41,12 +41,17 @@ class Deposit:
 
 
 def deposit(
-    session: SparkSession, root: str, staged: Sequence[str], copies: pa.Table, tables: Mapping[str, LakeTable], tasks: int
+    session: SparkSession,
+    root: str,
+    staged: Sequence[str],
+    copies: pa.Table,
+    tables: Mapping[str, LakeTable],
+    tasks: int,
 ) -> Deposit:
     """Write staged rows into files of the given tables, copies marked as such."""
     places = {name: (table.uri, table.shape) for name, table in tables.items()}
     options = next(iter(tables.values())).options
-    write = _writer(f"{root}", places, options, copies)
+    write = _writer(root, places, options, copies)
     names = session.createDataFrame([(name,) for name in staged], "name STRING").repartition(min(tasks, len(staged)))
     done = Deposit()
     for row in names.mapInArrow(write, "told STRING").collect():

@@ -45,12 +45,15 @@ class Child:
         Asked again and again until it gives something.
     deadline
         Seconds within which it must be ready.
+    after
+        The child that must be ready before this one is started; the whole is ready without it.
     """
 
     name: str
     command: Sequence[str]
     ready: Ready
     deadline: float = DEADLINE
+    after: str | None = None
 
 
 class Process:

@@ -14,7 +14,7 @@ from headrace.supervisor import place, process
 from headrace.supervisor.place import Place
 from headrace.topics import STATUS, last_status
 
-COMPONENTS = ("pipeline", "serve")
+COMPONENTS = ("pipeline", "serve", "archive")
 
 
 def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
     -------
     dict
         `state` (ready, starting, degraded, failed, stopping or stopped), the processes by name, and under `streams`,
-        `tile_sets` and `views` what the components last said, with its age in seconds.
+        `archive`, `tile_sets` and `views` what the components last said, with its age in seconds.
     """
     supervisor = place.holder(where)
     stored = place.read_status(where) or {}
@@ -33,7 +33,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         for name, found in (stored.get("processes") or {}).items()
     }
     told = last_status(log, names(config).topic(STATUS), COMPONENTS)
-    pipeline, serve = (told.get(component, (0, {})) for component in COMPONENTS)
+    pipeline, serve, archive = (told.get(component, (0, {})) for component in COMPONENTS)
     return {
         "project": config.name,
         "env": config.env,
@@ -44,6 +44,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "processes": processes,
         "told_seconds_ago": {name: round((now - at) / SECOND, 1) for name, (at, _) in told.items()},
         "streams": pipeline[1].get("streams", {}),
+        "archive": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
         "views": {
             name: _aged(view, (now - serve[0]) / MILLISECOND) for name, view in serve[1].get("views", {}).items()

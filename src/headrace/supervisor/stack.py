@@ -1,6 +1,6 @@
 """The processes of a project: what starts each, and how one knows that it is ready.
 
-The pipeline is ready when it has told how it is doing, serving when it says so over HTTP.
+Pipeline and archive are ready when they have told how they are doing, serving when it says so over HTTP.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def children(config: Config, where: Place, log: Log, *, path: Path | None, port:
         Child(
             "pipeline",
             command("run", "pipeline", path=project, env=config.env),
-            pipeline_ready(log, names(config).topic(STATUS)),
+            told_ready(log, names(config).topic(STATUS), "pipeline"),
             DEADLINE,
         ),
         Child(
@@ -51,14 +51,22 @@ def children(config: Config, where: Place, log: Log, *, path: Path | None, port:
             serve_ready(where.ready("serve")),
             DEADLINE,
         ),
+        # History can wait a moment: on a small machine it would only slow down what people wait for.
+        Child(
+            "archive",
+            command("run", "archive", path=project, env=config.env),
+            told_ready(log, names(config).topic(STATUS), "archive"),
+            DEADLINE,
+            after="serve",
+        ),
     ]
 
 
-def pipeline_ready(log: Log, topic: str) -> Callable[[int, int], Mapping[str, Any] | None]:
+def told_ready(log: Log, topic: str, component: str) -> Callable[[int, int], Mapping[str, Any] | None]:
     """Ready when it has told how it is doing since its start."""
 
     def ready(_: int, started: int) -> Mapping[str, Any] | None:
-        arrived_at, _told = last_status(log, topic, ["pipeline"]).get("pipeline", (0, None))
+        arrived_at, _told = last_status(log, topic, [component]).get(component, (0, None))
         return {} if arrived_at > started else None
 
     return ready

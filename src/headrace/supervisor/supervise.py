@@ -94,22 +94,26 @@ class Supervisor:
         states = {watched.state for watched in self.watched}
         if self._stopping:
             return "stopped" if states <= {"stopped", "failed"} else "stopping"
-        if states == {"ready"}:
+        others = {watched.state for watched in self.watched if watched.child.after}
+        if states - others <= {"ready"} and others <= {"ready", "waiting", "starting"}:
             return "ready"
         if self.was_ready:
             return "degraded"
         return "failed" if "failed" in states else "starting"
 
     def start(self) -> None:
-        """Start every child, in order."""
+        """Start every child that waits for no other, in order."""
         for watched in self.watched:
-            self._spawn(watched)
+            if watched.child.after is None:
+                self._spawn(watched)
 
     def step(self) -> None:
         """Look at every child once, and do what is due."""
         for watched in self.watched:
             running = watched.process
-            if watched.state == "restarting" and self._now() >= watched.due_at:
+            if watched.state == "waiting" and self._ready(watched.child.after):
+                self._spawn(watched)
+            elif watched.state == "restarting" and self._now() >= watched.due_at:
                 watched.restarts += 1
                 self._spawn(watched)
             elif running is not None and (code := running.code()) is not None:
@@ -119,6 +123,9 @@ class Supervisor:
             logfile.rotate(self._place.log(watched.child.name))
         if self.state == "ready":
             self.was_ready = True
+
+    def _ready(self, name: str | None) -> bool:
+        return any(watched.child.name == name and watched.state == "ready" for watched in self.watched)
 
     def check_start(self) -> None:
         """Refuse to go on when a child failed before all were ready."""

@@ -1,0 +1,136 @@
+"""The archive process: every stream of a plan into the lake, as records come, and how that goes.
+
+A backlog is taken batch after batch without a pause; once it is gone, batches come at the pace of `archive.every`, so
+that files do not get too small. Small files of past batches are merged now and then.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.clock import SECOND, Clock, SystemClock
+from headrace.config import Config, names
+from headrace.lake.files import remove
+from headrace.lake.keep import compact
+from headrace.lake.place import open_lake
+from headrace.plan.model import Plan
+from headrace.run.archive import StreamArchive, totals
+from headrace.run.session import local_session
+from headrace.run.source import register
+from headrace.topics import STATUS, create, open_log, spark_jars, topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COMPONENT = "archive"
+LOOK = 0.2
+TELL = 1.0
+COMPACT_EVERY = 30
+"""Batches after which the day's small files are merged."""
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.maxRecordsPerBatch": "20000"}
+
+
+@dataclass
+class _Progress:
+    """What one stream's archive has done since this process started."""
+
+    batches: int = 0
+    records: int = 0
+    seconds: float = 0.0
+    due: float = 0.0
+    last: dict[str, Any] = field(default_factory=dict)
+
+
+class Archiving:
+    """The archives of a plan's streams over one log."""
+
+    def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
+        self.config, self.clock, self.log = config, clock, open_log(config, clock)
+        named = names(config)
+        create(self.log, topics(plan, named, config.partitions))
+        self._status = named.topic(STATUS)
+        self._told = 0.0
+        self.archives = {}
+        for stage in plan.admissions:
+            lake = open_lake(config, stage.stream)
+            # What a batch that was cut off had put down is nobody's.
+            remove(lake.staging, lake.bronze.options)
+            self.archives[stage.stream.name] = StreamArchive(
+                stage.stream, named.topic(stage.stream.name), self.log, lake, session, clock
+            )
+        self.progress = {name: _Progress() for name in self.archives}
+
+    def step(self) -> bool:
+        """Archive one batch of every stream that has one due; true when there was any."""
+        worked = False
+        for name, archive in self.archives.items():
+            done, began = self.progress[name], time.monotonic()
+            if began < done.due:
+                continue
+            made = archive.step(self.config.archive_most)
+            if made is None:
+                continue
+            worked = True
+            done.batches, done.records = done.batches + 1, done.records + made.records
+            done.seconds = time.monotonic() - began
+            full = made.records >= self.config.archive_most
+            done.due = 0.0 if full else began + self.config.archive_every / SECOND
+            if done.batches % COMPACT_EVERY == 0:
+                compact(archive.lake.bronze)
+                compact(archive.lake.silver)
+            self.tell(now=True)
+        return worked
+
+    def tell(self, *, now: bool = False) -> None:
+        """Say in the status topic how far the archive has come; at most once a second."""
+        if not now and time.monotonic() - self._told < TELL:
+            return
+        self._told = time.monotonic()
+        told = {"component": COMPONENT, "at": self.clock.now(), "streams": {n: self._stream(n) for n in self.archives}}
+        self.log.append(self._status, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+
+    def _stream(self, name: str) -> dict[str, Any]:
+        archive, done = self.archives[name], self.progress[name]
+        counted = totals(archive.lake.bronze)
+        extra = {key: counted.pop(key) for key in ("conflict", "late_copy", "lost")}
+        ends, start = self.log.end_offsets(archive.topic), archive.start
+        return {
+            "archived": sum(counted.values()),
+            "verdicts": counted,
+            **extra,
+            "positions": {str(partition): offset for partition, offset in start.items()},
+            "lag_events": sum(end - start[partition] for partition, end in ends.items()),
+            "batches": done.batches,
+            "batch_records": done.records,
+            "batch_seconds": round(done.seconds, 3),
+        }
+
+    def close(self) -> None:
+        """Give back the log."""
+        self.log.close()
+
+
+def main(
+    plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None, *, accept_loss: bool = False
+) -> None:
+    """Run a plan's archive until told to stop; a batch under way is finished or leaves nothing."""
+    session = local_session(f"headrace {config.name} archive", jars=spark_jars(config))
+    register(session)
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    archiving = Archiving(plan, config, session, clock or SystemClock())
+    try:
+        if accept_loss:
+            for archive in archiving.archives.values():
+                archive.accept_loss()
+        while not stop.is_set():
+            if not archiving.step():
+                archiving.tell()
+                stop.wait(LOOK)
+    finally:
+        archiving.close()
+        session.stop()

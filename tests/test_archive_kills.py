@@ -1,0 +1,157 @@
+"""The archive is killed again and again while records flow; a checker that knows nothing of Headrace looks afterwards.
+
+The kills come at random: while it starts, while a batch is put down, while files are written, between the two commits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from headrace import project
+from headrace.cli.init import create
+from headrace.config import names
+from headrace.topics import create as create_topics
+from headrace.topics import open_log, topics
+from tests.flow import flow, message
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("kills")]
+
+RECORDS, CHUNK, PARTITIONS, KILLS = 200_000, 2_000, 3, 20
+SETTINGS = """
+[log]
+partitions = 3
+
+[archive]
+every = "100ms"
+most = 20000
+"""
+PATIENCE = 120.0
+
+
+class Sender(threading.Thread):
+    """Sends the flow while the archive lives and dies; what was sent is also written to a file."""
+
+    def __init__(self, config, file: Path, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.config, self.file, self.pause = config, file, seconds / (RECORDS / CHUNK)
+        self.hurry = threading.Event()
+
+    def run(self) -> None:
+        with open_log(self.config) as log, self.file.open("w", encoding="utf-8") as sent:
+            for at in range(0, RECORDS, CHUNK):
+                made = list(flow(CHUNK, seed=at, partitions=PARTITIONS, now=datetime.now(UTC), first=at))
+                for partition in range(PARTITIONS):
+                    mine = [message(record) for record in made if record["partition"] == partition]
+                    log.append_batch("payments", mine, partition=partition)
+                sent.writelines(json.dumps(record) + "\n" for record in made)
+                self.hurry.wait(self.pause)
+
+
+def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        command = [sys.executable, "-P", "-m", "headrace.cli.main", "run", "archive", "--project", str(folder)]
+        return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+
+
+def count(folder: Path, pattern: str) -> int:
+    return sum(1 for _ in folder.glob(pattern))
+
+
+POINTS = {
+    "staging": "staging/*/*.arrow",
+    "files": "bronze/day=*/*.parquet",
+    "bronze": "bronze/_delta_log/*.json",
+    "silver": "silver/_delta_log/*.json",
+}
+
+
+def reach(process: subprocess.Popen[bytes], lake: Path, point: str, chance: random.Random) -> bool:
+    """Wait for the point at which to kill; false when the process ended by itself."""
+    if point == "any":
+        return not _ended(process, chance.uniform(0.5, 12.0))
+    before, deadline = count(lake, POINTS[point]), time.monotonic() + PATIENCE
+    while count(lake, POINTS[point]) <= before:
+        if process.poll() is not None or time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+    return not _ended(process, chance.choice([0.0, 0.01, 0.1, 0.5]))
+
+
+def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path):
+    folder, output = tmp_path / "shop", tmp_path / "archive.log"
+    create(folder)
+    with (folder / "headrace.toml").open("a", encoding="utf-8") as settings:
+        settings.write(SETTINGS)
+    shop = project.load(folder)
+    lake = names(shop.config).path("lake", "payments")
+    with open_log(shop.config) as log:
+        create_topics(log, topics(shop.plan(), names(shop.config), PARTITIONS))
+    sender = Sender(shop.config, tmp_path / "sent.jsonl", seconds=150)
+    sender.start()
+
+    chance = random.Random(20)
+    killed: list[str] = []
+    while len(killed) < KILLS:
+        point = chance.choice(["any", *POINTS, *POINTS])
+        process = start(folder, output)
+        alive = reach(process, lake, point, chance)
+        if alive:
+            os.killpg(process.pid, signal.SIGKILL)
+            killed.append(point)
+        process.wait()
+        assert alive, f"the archive ended by itself with {process.returncode}: {output.read_text()[-3000:]}"
+
+    sender.hurry.set()
+    sender.join(PATIENCE)
+    assert not sender.is_alive()
+    last = start(folder, output)
+    try:
+        with open_log(shop.config) as log:
+            ends = log.end_offsets("payments")
+        deadline = time.monotonic() + PATIENCE
+        while archived(lake) < sum(ends.values()):
+            assert last.poll() is None, output.read_text()[-3000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    finally:
+        last.send_signal(signal.SIGTERM)
+        last.wait(60)
+
+    (stream,) = (stage.stream for stage in shop.plan().admissions)
+    rules = [str(stream.allowed_lateness), str(stream.max_clock_skew)]
+    checker = [sys.executable, str(Path(__file__).parent / "lake_checker.py"), str(tmp_path / "sent.jsonl"), str(lake)]
+    told = subprocess.run([*checker, *rules], capture_output=True, text=True, check=True)
+    found = json.loads(told.stdout)
+    assert not any(found["findings"].values()), (found, killed)
+    assert sum(found["verdicts"].values()) == RECORDS
+    assert len(found["verdicts"]) == 6, "the flow must have records of every verdict"
+    assert len(set(killed)) >= 3, killed
+
+
+def archived(lake: Path) -> int:
+    from deltalake import DeltaTable
+
+    tables = [DeltaTable(str(lake / name)) for name in ("bronze", "silver")]
+    counts = [
+        sum(table.transaction_version(f"headrace.offset.{p}") or 0 for p in range(PARTITIONS)) for table in tables
+    ]
+    return min(counts)
