@@ -9,15 +9,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-# A benchmark is a module of bench/ with a `main`; the harness is what they share.
-BENCHMARKS := $(filter-out __init__ harness,$(basename $(notdir $(wildcard bench/*.py))))
+# A benchmark is a module of bench/ with a `main`; harness and weigh are what they share.
+BENCHMARKS := $(filter-out __init__ harness weigh,$(basename $(notdir $(wildcard bench/*.py))))
 
 # One process holds the Spark session, the other runs what needs none; both are one run with one closing line.
 PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java
+.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,11 +26,11 @@ help: ## what can be made
 demo: $(READY) ## the example project over a generated payment stream; JSON=1 for one JSON object
 	@$(BIN)/headrace demo $(if $(JSON),--json)
 
-test: $(READY) java ## everything, Spark included
+test: $(READY) java jars ## everything, Spark and a Kafka broker included
 	$(PYTEST)
 
 test-fast: $(READY) ## what needs no JVM, in under a minute
-	$(PYTEST) -m "not spark"
+	$(PYTEST) -m "not spark and not kafka"
 
 lint: $(READY) ## style, types, layers
 	$(BIN)/ruff check
@@ -55,6 +55,10 @@ clean: ## forget the environment and the caches
 
 java:
 	@scripts/apt-need openjdk-17-jre-headless sh -c '"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version'
+
+jars: $(READY) java
+	@scripts/apt-need maven mvn --version
+	@$(BIN)/headrace kafka jars >/dev/null
 
 # Talk goes to stderr, so that stdout stays data (`make demo JSON=1 | jq`).
 $(READY): requirements.lock pyproject.toml

@@ -13,11 +13,12 @@ import time
 from pathlib import Path
 
 from bench.harness import Result, measured, run
+from bench.weigh import weight
 from headrace import demo, example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, show_time
 from headrace.define.view import View
-from headrace.log.embedded import EmbeddedLog
+from headrace.log.protocol import Log
 from headrace.project import Project
 from headrace.supervisor import place
 from headrace.topics import open_log
@@ -26,7 +27,7 @@ PER_SECOND = 200.0
 POLL = 0.01
 
 
-def probe(log: EmbeddedLog, reader: demo.Reader, view: View, number: int) -> float:
+def probe(log: Log, reader: demo.Reader, view: View, number: int) -> float:
     """Milliseconds from before an append to the answer that has it."""
     card = f"probe-{number}"
     value = f'{{"id":"{card}","card":"{card}","amount":1.0,"country":"DE","at":"{show_time(SystemClock().now())}"}}'
@@ -37,28 +38,10 @@ def probe(log: EmbeddedLog, reader: demo.Reader, view: View, number: int) -> flo
     return (time.perf_counter() - began) * 1_000
 
 
-def weight(shop: Project) -> float:
-    """MiB of memory that the supervisor and all its descendants hold, shared pages counted once (PSS)."""
+def stack_weight(shop: Project) -> float:
+    """MiB of memory that the supervisor and all its descendants hold."""
     told = place.read_status(place.place(shop.config)) or {}
-    wanted, parents = {told["supervisor"]["pid"]}, {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    grown = True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in wanted} - wanted
-        wanted, grown = wanted | more, bool(more)
-    return sum(_proportional(pid) for pid in wanted) / 1024
-
-
-def _proportional(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return weight(told["supervisor"]["pid"])
 
 
 def measure(quick: bool) -> list[Result]:
@@ -81,7 +64,7 @@ def measure(quick: bool) -> list[Result]:
             load.start()
             time.sleep(warm)
             fresh = [probe(open_log(shop.config), reader, view, number) for number in range(1, probes + 1)]
-            held = weight(shop)
+            held = stack_weight(shop)
     return [
         Result("start_to_ready_s", ready, "lower", 20.0),
         Result("install_to_first_served_window_s", served, "lower", 60.0),

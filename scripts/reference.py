@@ -13,7 +13,7 @@ import click
 
 from headrace import errors
 from headrace.cli.main import cli
-from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS
+from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, TABLE
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"
@@ -68,7 +68,7 @@ def settings_page() -> str:
     ]
     for setting in SETTINGS.values():
         takes = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.takes
-        default = setting.default if setting.takes == NUMBER else f'"{setting.default}"'
+        default = setting.default if setting.takes in (NUMBER, TABLE) else f'"{setting.default}"'
         default = "none" if setting.default is None else f"`{default}`"
         lines.append(f"| `{setting.name}` | {takes} | {default} | `{setting.variable}` | {setting.meaning} |")
     lines += ["", "| variable | meaning |", "|---|---|"]

@@ -1,7 +1,8 @@
-"""What all tests share: one Spark session, golden files, and hypothesis without a stopwatch.
+"""What all tests share: one Spark session, one Kafka broker, golden files, and hypothesis without a stopwatch.
 
 The session has two slots, two shuffle partitions, no UI and bounded memory. All Spark tests carry one xdist group, so
-that under `-n 2` one process has the session and the other runs what needs none.
+that under `-n 2` one process has the session and the other runs what needs none. Kafka tests that need no Spark are a
+group of their own: each of the two processes starts at most one broker.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.kafka.cluster import Cluster, started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,17 +29,29 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.get_closest_marker("xdist_group"):
+            continue
+        for name in ("spark", "kafka"):
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    from headrace.kafka import jars
     from headrace.run.session import local_session
 
-    session = local_session("headrace-tests")
+    session = local_session("headrace-tests", jars=jars.fetch(jars.CONNECTOR))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A local broker of its own for the tests of this process. Topics are shared: give yours a name nobody else has."""
+    with started(tmp_path_factory.mktemp("kafka")) as cluster:
+        yield cluster
 
 
 @pytest.fixture

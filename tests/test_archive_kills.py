@@ -5,6 +5,7 @@ The kills come at random: while it starts, while a batch is put down, while file
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -28,34 +29,37 @@ from tests.flow import flow, message
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("kills")]
 
 RECORDS, CHUNK, PARTITIONS, KILLS = 200_000, 2_000, 3, 20
+SHARE, PAUSE = RECORDS // KILLS, 0.5
 SETTINGS = """
 [log]
 partitions = 3
 
 [archive]
 every = "100ms"
-most = 20000
+most = 4000
 """
 PATIENCE = 120.0
 
 
 class Sender(threading.Thread):
-    """Sends the flow while the archive lives and dies; what was sent is also written to a file."""
+    """Sends the flow while the archive lives and dies, a share for each life; what was sent is also in a file."""
 
-    def __init__(self, config, file: Path, seconds: float) -> None:
+    def __init__(self, config, file: Path) -> None:
         super().__init__(daemon=True)
-        self.config, self.file, self.pause = config, file, seconds / (RECORDS / CHUNK)
-        self.hurry = threading.Event()
+        self.config, self.file = config, file
+        self.lives = threading.Semaphore(0)
 
     def run(self) -> None:
         with open_log(self.config) as log, self.file.open("w", encoding="utf-8") as sent:
             for at in range(0, RECORDS, CHUNK):
+                if at % SHARE == 0:
+                    self.lives.acquire()
                 made = list(flow(CHUNK, seed=at, partitions=PARTITIONS, now=datetime.now(UTC), first=at))
                 for partition in range(PARTITIONS):
                     mine = [message(record) for record in made if record["partition"] == partition]
                     log.append_batch("payments", mine, partition=partition)
                 sent.writelines(json.dumps(record) + "\n" for record in made)
-                self.hurry.wait(self.pause)
+                time.sleep(PAUSE)
 
 
 def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -64,8 +68,8 @@ def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
 
 
-def count(folder: Path, pattern: str) -> int:
-    return sum(1 for _ in folder.glob(pattern))
+def names_of(folder: Path, pattern: str) -> set[str]:
+    return {path.name for path in folder.glob(pattern)}
 
 
 POINTS = {
@@ -80,8 +84,8 @@ def reach(process: subprocess.Popen[bytes], lake: Path, point: str, chance: rand
     """Wait for the point at which to kill; false when the process ended by itself."""
     if point == "any":
         return not _ended(process, chance.uniform(0.5, 12.0))
-    before, deadline = count(lake, POINTS[point]), time.monotonic() + PATIENCE
-    while count(lake, POINTS[point]) <= before:
+    before, deadline = names_of(lake, POINTS[point]), time.monotonic() + PATIENCE
+    while names_of(lake, POINTS[point]) <= before:
         if process.poll() is not None or time.monotonic() > deadline:
             return False
         time.sleep(0.002)
@@ -105,22 +109,22 @@ def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path)
     lake = names(shop.config).path("lake", "payments")
     with open_log(shop.config) as log:
         create_topics(log, topics(shop.plan(), names(shop.config), PARTITIONS))
-    sender = Sender(shop.config, tmp_path / "sent.jsonl", seconds=150)
+    sender = Sender(shop.config, tmp_path / "sent.jsonl")
     sender.start()
 
     chance = random.Random(20)
     killed: list[str] = []
     while len(killed) < KILLS:
         point = chance.choice(["any", *POINTS, *POINTS])
+        sender.lives.release()
         process = start(folder, output)
         alive = reach(process, lake, point, chance)
-        if alive:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-            killed.append(point)
         process.wait()
+        killed.append(point)
         assert alive, f"the archive ended by itself with {process.returncode}: {output.read_text()[-3000:]}"
 
-    sender.hurry.set()
     sender.join(PATIENCE)
     assert not sender.is_alive()
     last = start(folder, output)

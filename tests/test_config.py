@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,42 @@ def test_a_whole_number_in_quotes_or_out_of_its_bounds_is_refused_with_the_bound
     assert (text.where, text.got, text.hint) == ("HEADRACE_SERVE_PORT", "'http'", None)
 
 
+def test_kafka_is_a_log_with_brokers_and_options():
+    text = NAMED + '[log]\nkind = "kafka"\n[kafka]\nbrokers = "a:9092,b:9093"\n[kafka.options]\n'
+    config = read(text + 'sasl.username = "ada"\n"sasl.password" = "open"\nenable.ssl = true\nretries = 3\n')
+    assert (config.log_kind, config.brokers) == ("kafka", "a:9092,b:9093")
+    assert dict(config.kafka_options) == {
+        "sasl.username": "ada",
+        "sasl.password": "open",
+        "enable.ssl": "true",
+        "retries": "3",
+    }
+
+
+def test_no_option_of_kafka_is_ever_shown():
+    options = '[kafka.options]\nsasl.password = "open sesame"\n[kafka.spark_options]\na = "open sesame"\n'
+    assert "open sesame" not in repr(read(NAMED + options))
+    for wrong in ('"open sesame"', '["open sesame"]', "3"):
+        assert "open sesame" not in str(refused(NAMED + f"[kafka]\noptions = {wrong}\n"))
+    listed = refused(NAMED + '[kafka.options]\nsasl.password = ["open sesame"]\n')
+    assert (listed.got, "open sesame" in str(listed)) == ("'sasl.password'", False)
+    assert "open sesame" not in str(refused(NAMED, {"HEADRACE_KAFKA_OPTIONS": "open sesame"}))
+
+
+@pytest.mark.parametrize("brokers", ["here", "here:", "a:1,", "http://a:1", "a:1 b:2", "a:123456"])
+def test_brokers_that_are_no_addresses_are_refused(brokers):
+    assert refused(NAMED + f'[kafka]\nbrokers = "{brokers}"\n').code == "bad-setting"
+
+
+def test_a_password_among_the_brokers_is_not_shown():
+    error = refused(NAMED + '[kafka]\nbrokers = "ada:open-sesame@here:9092"\n')
+    assert (error.got, "open-sesame" in str(error)) == ("'here:9092'", False)
+
+
+def test_brokers_may_be_addresses_of_either_kind():
+    assert read(NAMED + '[kafka]\nbrokers = "[::1]:9092,127.0.0.1:9093"\n').brokers == "[::1]:9092,127.0.0.1:9093"
+
+
 def test_a_project_without_a_name_is_refused():
     assert "no name" in refused("").message
 
@@ -82,7 +118,15 @@ def test_the_environment_named_in_the_call_wins_over_the_variable():
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_has_a_variable_that_works(name):
-    values = {"a choice": SETTINGS[name].choices[-1:], "a duration": ["7s"], "a whole number": ["7"]}
+    values: dict[str, Sequence[str]] = {
+        "a choice": SETTINGS[name].choices[-1:],
+        "a duration": ["7s"],
+        "a whole number": [str(max(7, SETTINGS[name].least))],
+        "brokers": ["other:9092"],
+        "an address": ["https://other:8081"],
+        "env:NAME": ["env:OTHER"],
+        "a table of text": ['{"client.id": "other"}'],
+    }
     value = values.get(SETTINGS[name].takes, ["other"])[0]
     config = read(NAMED, {SETTINGS[name].variable: value})
     assert config.origin[name] == SETTINGS[name].variable
@@ -205,3 +249,23 @@ def test_names_without_a_prefix_are_bare():
     assert made.topic("payments") == "payments"
     assert made.key("cards") == "shop:cards"
     assert made.path("lake") == Path("root/.headrace/lake")
+
+
+def test_a_registry_has_an_address_a_user_and_the_name_of_a_password():
+    text = NAMED + '[schema]\nregistry = "https://here:8081/api/"\nregistry_user = "ada"\nregistry_ca = "ca.pem"\n'
+    access = read(text + 'registry_password = "env:SECRET"\n').registry
+    assert (access.address, access.user, access.password) == ("https://here:8081/api", "ada", "env:SECRET")
+    assert (access.ca, access.certificate, access.timeout) == (str(Path("root") / "ca.pem"), "", 5_000_000)
+    assert read(NAMED).registry.address == ""
+
+
+@pytest.mark.parametrize("address", ["here:8081", "ftp://here", "https://ada:open-sesame@here", "http://a b"])
+def test_an_address_that_is_none_is_refused_without_showing_a_password(address):
+    error = refused(NAMED + f'[schema]\nregistry = "{address}"\n')
+    assert error.code == "bad-setting"
+    assert "open-sesame" not in str(error)
+
+
+def test_a_registrys_password_in_the_file_is_refused_and_not_shown():
+    error = refused(NAMED + '[schema]\nregistry_password = "open sesame"\n')
+    assert (error.code, "open sesame" in str(error)) == ("bad-setting", False)

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "sqlglot", "datasketches", "rich", "click", "pytest"}
+HEAVY = {
+    "pyspark",
+    "pandas",
+    "pyarrow",
+    "numpy",
+    "sqlglot",
+    "datasketches",
+    "rich",
+    "click",
+    "pytest",
+    "confluent_kafka",
+}
 
 
 def loaded(code: str) -> set[str]:
@@ -39,14 +51,29 @@ def test_help_loads_no_verb_and_no_definition_language():
     }
 
 
-VERBS = "init check plan features doctor up status logs down run send tail get"
+VERBS = "init check plan features doctor up status logs down run send tail dead-letters get kafka"
 
 
 @pytest.mark.parametrize("verb", VERBS.split())
 def test_the_help_of_a_verb_loads_no_engine(verb):
     modules = loaded(f"from headrace.cli.main import main; main(['{verb}', '--help'])")
-    assert f"headrace.cli.{verb}" in modules
+    assert f"headrace.cli.{verb.replace('-', '_')}" in modules
     assert modules & (HEAVY - {"click"}) == set()
+
+
+def test_the_kafka_log_loads_its_client_when_it_is_used():
+    assert loaded("import headrace.log.kafka, headrace.topics") & HEAVY == set()
+
+
+def test_only_modules_that_are_called_kafka_import_its_client():
+    source = Path(__file__).parent.parent / "src"
+    naming = [
+        path
+        for path in source.rglob("*.py")
+        if "import confluent_kafka" in (text := path.read_text()) or "from confluent_kafka" in text
+    ]
+    assert naming
+    assert [path.name for path in naming if not path.name.startswith("kafka")] == []
 
 
 def test_the_engine_is_loaded_when_it_is_asked_for():

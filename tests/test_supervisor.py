@@ -549,7 +549,7 @@ def test_a_host_that_does_not_exist_is_refused():
 def test_the_pipeline_is_ready_when_it_has_spoken_since_its_start():
     log = MemoryLog(clock=FakeClock(5_000))
     log.create_topic("status", compacted=True)
-    ready = stack.pipeline_ready(log, "status")
+    ready = stack.told_ready(log, "status", "pipeline")
     assert ready(7, 0) is None
     log.append("status", b"{}", key=b"serve")
     assert ready(7, 0) is None

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import headrace as hr
 from headrace.config import Names
-from headrace.log import EmbeddedLog, MemoryLog
+from headrace.errors import ConfigError
+from headrace.log import EmbeddedLog, MemoryLog, Retention
 from headrace.plan.build import build
 from headrace.topics import create, last_status, topics
 
 NAMES = Names("eu", "shop", Path("data"))
 
 
-def planned(late: str = "update"):
-    clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at", late=late)
+def planned(late: str = "update", arrival: str = "log"):
+    fields = {"user": str, "at": hr.Timestamp}
+    clicks = hr.stream("clicks", fields=fields, event_time="at", late=late, arrival=arrival)
     return build([hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})])
 
 
@@ -38,6 +42,32 @@ def test_a_topic_that_is_there_keeps_its_partitions():
     create(log, topics(planned(), NAMES, 2))
     create(log, topics(planned(), NAMES, 5))
     assert log.topics()["eu.clicks"].partitions == 2
+
+
+def test_a_topic_that_is_there_keeps_its_retention():
+    log = MemoryLog()
+    log.create_topic("eu.clicks", retention=Retention(age=5))
+    create(log, topics(planned(), NAMES, 2))
+    assert log.topics()["eu.clicks"].retention == Retention(age=5)
+
+
+def test_a_topic_with_the_producers_clock_is_refused_unless_its_stream_says_so():
+    log = MemoryLog()
+    log.create_topic("eu.clicks", arrival="producer")
+    with pytest.raises(ConfigError) as caught:
+        create(log, topics(planned(), NAMES, 1))
+    assert (caught.value.code, 'arrival="producer"' in str(caught.value.hint)) == ("wrong-arrival", True)
+    create(log, topics(planned(arrival="producer"), NAMES, 1))
+
+
+def test_a_stream_with_the_producers_clock_gets_a_topic_with_it():
+    log = MemoryLog()
+    create(log, topics(planned(arrival="producer"), NAMES, 1))
+    assert {name: topic.arrival for name, topic in log.topics().items() if "clicks" in name} == {
+        "eu.clicks": "producer",
+        "eu.clicks.dead": "log",
+        "eu.changelog.clicks.by_user": "log",
+    }
 
 
 def said(log, component: str, number: int) -> None:

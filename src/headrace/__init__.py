@@ -34,6 +34,7 @@ from headrace.schema.types import Decimal, Timestamp, optional
 
 if TYPE_CHECKING:
     from headrace.notebook import preview
+    from headrace.producer import Producer
 
 __version__ = "0.1.0.dev0"
 
@@ -42,6 +43,7 @@ __all__ = [
     "FeatureSet",
     "HeadraceError",
     "OnDemand",
+    "Producer",
     "Stream",
     "Timestamp",
     "View",
@@ -82,4 +84,8 @@ def __getattr__(name: str) -> Any:
         from headrace.notebook import preview
 
         return preview
+    if name == "Producer":
+        from headrace.producer import Producer
+
+        return Producer
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")

@@ -7,6 +7,8 @@ This module reads settings. What features.py defines is `project`'s business.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import tomllib
@@ -18,10 +20,25 @@ from typing import Any
 
 from headrace.clock import duration
 from headrace.errors import ConfigError, DefinitionError, ProjectError, did_you_mean, shown
-from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, VARIABLE, Setting
+from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, TABLE, VARIABLE, Hidden, Setting
 
 FILE = "headrace.toml"
 DEFAULT = "default"
+_BROKER = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
+BROKERS = rf"(?:{_BROKER}(?:,{_BROKER})*)?"
+
+
+@dataclass(frozen=True)
+class RegistryAccess:
+    """A schema registry and how to be let in; no address means the project's own. The password is named, not held."""
+
+    address: str = ""
+    user: str = ""
+    password: str = ""
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    timeout: int = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -44,9 +61,21 @@ class Config:
     load_timeout: int
     mode: str
     compatibility: str
+    registry: RegistryAccess
+    log_kind: str
     partitions: int
+    brokers: str
+    kafka_options: Hidden
+    kafka_spark_options: Hidden
+    lake: str
+    lake_options: Hidden
+    archive_every: int
+    archive_most: int
     host: str
     port: int
+    max_body: int
+    max_lag: int
+    min_free_disk: int
     origin: Mapping[str, str]
 
 
@@ -148,6 +177,8 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
     message = f"{setting.name!r} takes {setting.takes}."
     if setting.takes == NUMBER:
         return _whole(setting, value, where)
+    if setting.takes == TABLE:
+        return _table(setting, value, where)
     if not isinstance(value, str):
         hint = "Write text in quotes."
         raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
@@ -164,6 +195,17 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
     if setting.takes == "a host" and not re.fullmatch(r"[A-Za-z0-9.:_-]+", value):
         hint = "Write an address or a name alone, as in 127.0.0.1, without a scheme or a port."
         raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+    if setting.takes == "brokers" and not re.fullmatch(BROKERS, value):
+        hint = "Write host:port, with commas between several; users and passwords go into [kafka.options]."
+        # Whoever writes an address with a user in front of it has a password there too.
+        raise ConfigError("bad-setting", message, got=shown(value.rpartition("@")[2]), hint=hint, where=where)
+    if setting.takes == "an address" and not re.fullmatch(r"(?:https?://[A-Za-z0-9._\[\]:/-]+)?", value):
+        hint = "Write http:// or https://, a host and perhaps a port; a user goes into schema.registry_user."
+        # Whoever writes an address with a user in front of it has a password there too.
+        raise ConfigError("bad-setting", message, got=shown(value.rpartition("@")[2]), hint=hint, where=where)
+    if setting.takes == "env:NAME" and not re.fullmatch(r"(?:env:[A-Za-z_][A-Za-z0-9_]*)?", value):
+        hint = 'Put the secret into an environment variable and write its name, as in "env:REGISTRY_PASSWORD".'
+        raise ConfigError("bad-setting", message, got="something else", hint=hint, where=where)
     if setting.takes != "a duration":
         return value
     try:
@@ -182,6 +224,37 @@ def _whole(setting: Setting, value: Any, where: str) -> int:
     message = f"{setting.name!r} takes {setting.takes} from {setting.least} to {setting.most}."
     hint = "Write it without quotes." if isinstance(value, str) and in_file else None
     raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+
+
+def _table(setting: Setting, value: Any, where: str) -> Hidden:
+    """A table as TOML has it, or a variable as JSON. What is in it may be secret: an error shows names alone."""
+    if isinstance(value, str) and not where.startswith(FILE):
+        with contextlib.suppress(ValueError):
+            value = json.loads(value)
+    if not isinstance(value, dict):
+        hint = f"Write it as a table: [{setting.name}]." if where.startswith(FILE) else "Write it as a JSON object."
+        message = f"{setting.name!r} takes {setting.takes}."
+        raise ConfigError("bad-setting", message, got=shown(type(value).__name__), hint=hint, where=where)
+    found = dict(_properties(value))
+    for name, held in found.items():
+        if not isinstance(held, str | int):
+            message, hint = f"{setting.name!r} takes {setting.takes}.", "Write the value in quotes."
+            raise ConfigError("bad-setting", message, got=shown(name), hint=hint, where=where)
+    return Hidden({name: _property(held) for name, held in found.items()})
+
+
+def _properties(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names as they were written: to TOML, `sasl.password = ...` is a table in a table."""
+    for name, held in table.items():
+        if isinstance(held, dict):
+            yield from _properties(held, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", held
+
+
+def _property(value: str | int) -> str:
+    """A value as Java and librdkafka write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) -> Config:
@@ -203,11 +276,30 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         load_timeout=value["load_timeout"],
         mode=value["pipeline.mode"],
         compatibility=value["schema.compatibility"],
+        registry=_registry(value, root),
+        log_kind=value["log.kind"],
         partitions=value["log.partitions"],
+        brokers=value["kafka.brokers"],
+        kafka_options=value["kafka.options"],
+        kafka_spark_options=value["kafka.spark_options"],
+        lake=value["lake.path"],
+        lake_options=value["lake.options"],
+        archive_every=value["archive.every"],
+        archive_most=value["archive.most"],
         host=value["serve.host"],
         port=value["serve.port"],
+        max_body=value["serve.max_body"],
+        max_lag=value["serve.max_lag"],
+        min_free_disk=value["serve.min_free_disk"],
         origin=MappingProxyType({name: given[name][1] for name in SETTINGS}),
     )
+
+
+def _registry(value: Mapping[str, Any], root: Path) -> RegistryAccess:
+    held = {name: value[f"schema.registry_{name}"] for name in ("ca", "certificate", "key")}
+    files = {name: str(root / file) for name, file in held.items() if file}
+    user, password, timeout = (value[f"schema.registry_{name}"] for name in ("user", "password", "timeout"))
+    return RegistryAccess(value["schema.registry"].rstrip("/"), user, password, **files, timeout=timeout)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from headrace.clock import SECOND, SystemClock, micros
 from headrace.config import names
 from headrace.define.view import View
 from headrace.errors import MachineError
-from headrace.log.embedded import EmbeddedLog
+from headrace.log.protocol import Log
 from headrace.log.record import Message, Record
 from headrace.project import Project
 from headrace.run.equality import differences
@@ -79,7 +79,7 @@ class Reader:
         return self.get(f"/v1/features/{view.name}/{quote(card, safe='')}")
 
 
-def send(log: EmbeddedLog, topic: str, sent: list[example.Payment], tick: Callable[[int], None]) -> None:
+def send(log: Log, topic: str, sent: list[example.Payment], tick: Callable[[int], None]) -> None:
     """Append each payment when its time has come; `tick` is told how many, about ten times a second."""
     done = 0
     while done < len(sent):
@@ -106,7 +106,7 @@ def included(reader: Reader, view: View, card: str, moment: int) -> Any:
         time.sleep(0.1)
 
 
-def everything(log: EmbeddedLog, topic: str, name: str) -> list[Record]:
+def everything(log: Log, topic: str, name: str) -> list[Record]:
     """All records of a stream, under the name its definition has."""
     records: list[Record] = []
     for partition, end in log.end_offsets(topic).items():
@@ -125,7 +125,7 @@ def run(project: Project, url: str, *, seconds: float, per_second: float, seed: 
 
 
 def _run(
-    project: Project, log: EmbeddedLog, reader: Reader, *, seconds: float, per_second: float, seed: int, say: Say
+    project: Project, log: Log, reader: Reader, *, seconds: float, per_second: float, seed: int, say: Say
 ) -> dict[str, Any]:
     (view,) = project.views
     topic = names(project.config).topic(view.stream.name)

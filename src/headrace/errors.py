@@ -88,7 +88,6 @@ CODES: dict[str, str] = {
     "store-ahead": "The store was filled from another log than the one it follows.",
     # the lake
     "lake-conflict": "The lake holds something else than what is to be written to it.",
-    "lake-failed": "The tables of the lake cannot be read or written.",
     # serving
     "unknown-path": "The server has nothing at that path.",
     "wrong-method": "The path does not take that HTTP method.",
@@ -112,6 +111,7 @@ CODES: dict[str, str] = {
     "bad-file": "A file to send cannot be read, or is not what its format says.",
     # the machine
     "no-java": "No Java 17 or later was found.",
+    "no-avro": "The Spark session has no reader for Avro.",
     "no-maven": "Maven is needed to fetch jars, and was not found.",
     "no-jars": "The jars that Kafka needs are not there, or cannot be fetched.",
     "bad-jar": "A fetched jar is not the one that Headrace was tested with.",

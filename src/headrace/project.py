@@ -19,7 +19,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from headrace.clock import SECOND, show_duration
-from headrace.config import Config
+from headrace.config import Config, names
 from headrace.config import load as load_config
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
@@ -28,10 +28,9 @@ from headrace.define.view import View
 from headrace.errors import HeadraceError, ProjectError, did_you_mean, relative, shown
 from headrace.plan.build import Definitions, build, gather
 from headrace.plan.model import Plan
-from headrace.schema.registry import Registry, Version
+from headrace.schema.registry import FOLDER, Registry, Version
 
 MODULE = "headrace_features"
-SCHEMAS = "schemas"
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,26 @@ class Project:
     @property
     def registry(self) -> Registry:
         """The versions of the streams' schemas, kept beside headrace.toml."""
-        return Registry(self.config.root / SCHEMAS)
+        return Registry(self.config.root / FOLDER)
 
     def check_schemas(self) -> tuple[Version, ...]:
-        """The version each stream's schema has or would get; a change that breaks the compatibility is refused."""
+        """The version each stream's schema has or would get; a change that breaks the compatibility is refused.
+
+        So is a stream that cannot read what a registry on a server has for its topic.
+        """
+        self._check_server()
         propose, level = self.registry.propose, self.config.compatibility
         return tuple(propose(stream.name, stream.schema, level) for stream in self.streams)
+
+    def _check_server(self) -> None:
+        avro = [stream for stream in self.streams if stream.format == "confluent-avro"]
+        if not avro or not self.config.registry.address:
+            return
+        from headrace.schema.registry_ids import check_subject, server_of
+
+        server, named = server_of(self.config), names(self.config)
+        for stream in avro:
+            check_subject(server, stream, named.topic(stream.name))
 
     def register_schemas(self) -> None:
         """Let the streams' schemas in as their newest versions: what is started is what is promised."""

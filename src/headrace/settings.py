@@ -5,12 +5,14 @@ It is data. `config` reads headrace.toml and the environment by it, and the refe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 VARIABLE = "HEADRACE_"
 NUMBER = "a whole number"
+TABLE = "a table of text"
+LOGS = ("embedded", "kafka")
 MODES = ("micro-batch", "real-time")
 COMPATIBILITIES = ("backward", "forward", "full", "none")
 
@@ -50,6 +52,29 @@ class Setting:
         return self.name.rpartition(".")[0]
 
 
+class Hidden(Mapping[str, str]):
+    """A table whose values may be secrets: it shows its names alone.
+
+    >>> Hidden({"sasl.password": "open sesame"})
+    Hidden(['sasl.password'])
+    """
+
+    def __init__(self, held: Mapping[str, str]) -> None:
+        self._held = dict(held)
+
+    def __getitem__(self, name: str) -> str:
+        return self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __repr__(self) -> str:
+        return f"Hidden({sorted(self._held)})"
+
+
 _NAME = r"[a-z][a-z0-9_-]{0,62}"
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
@@ -82,6 +107,31 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 choices=COMPATIBILITIES,
             ),
             Setting(
+                "schema.registry",
+                "an address",
+                "",
+                "A registry that speaks the Confluent protocol, as in https://registry:8081; left out, the project's "
+                "own files.",
+            ),
+            Setting("schema.registry_user", "text", "", "The user for the registry's basic authentication."),
+            Setting(
+                "schema.registry_password",
+                "env:NAME",
+                "",
+                "The variable that holds the password; it is read when the registry is asked and never shown.",
+            ),
+            Setting("schema.registry_ca", "a file", "", "The authorities to trust over https; left out, the system's."),
+            Setting("schema.registry_certificate", "a file", "", "The certificate to show to the registry."),
+            Setting("schema.registry_key", "a file", "", "The key of that certificate, if it is in a file of its own."),
+            Setting("schema.registry_timeout", "a duration", "5s", "How long one answer of the registry may take."),
+            Setting(
+                "log.kind",
+                "a choice",
+                "embedded",
+                "Where records are kept: in files of the project, or in a Kafka cluster.",
+                choices=LOGS,
+            ),
+            Setting(
                 "log.partitions",
                 NUMBER,
                 "2",
@@ -89,8 +139,77 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 least=1,
                 most=1024,
             ),
+            Setting(
+                "kafka.brokers",
+                "brokers",
+                "",
+                "The cluster, as host:port with commas between; left out, the broker of `headrace kafka up`.",
+            ),
+            Setting(
+                "kafka.options",
+                TABLE,
+                "{}",
+                "Properties of librdkafka for every client, such as SASL and TLS; `env:NAME` is read from the "
+                "environment. In a variable, a JSON object. Values are never shown.",
+            ),
+            Setting(
+                "kafka.spark_options",
+                TABLE,
+                "{}",
+                "What Spark's Kafka connector needs beyond what is translated from `kafka.options`, as it takes it.",
+            ),
+            Setting(
+                "lake.path",
+                "a folder or address",
+                "",
+                "Where history is kept as Delta tables: a folder, or an address such as s3://bucket/lake; left out, "
+                "`lake` in the data folder.",
+            ),
+            Setting(
+                "lake.options",
+                TABLE,
+                "{}",
+                "What deltalake needs to reach object storage; `env:NAME` is read from the environment. Values are "
+                "never shown.",
+            ),
+            Setting(
+                "archive.every",
+                "a duration",
+                "10s",
+                "How often records are put into the lake when there is no backlog; more often makes smaller files.",
+            ),
+            Setting(
+                "archive.most",
+                NUMBER,
+                "500000",
+                "The most records in one batch of the archive.",
+                least=1,
+                most=100_000_000,
+            ),
             Setting("serve.host", "a host", "127.0.0.1", "The address that serving listens on."),
             Setting("serve.port", NUMBER, "8787", "The port that serving listens on; 0 takes a free one.", most=65_535),
+            Setting(
+                "serve.max_body",
+                NUMBER,
+                "8388608",
+                "The largest body of a request, in bytes, before and after decompression.",
+                least=1_000,
+                most=536_870_912,
+            ),
+            Setting(
+                "serve.max_lag",
+                NUMBER,
+                "1000000",
+                "Events of a stream the pipeline has yet to read, beyond which no more are taken; 0 for no such bound.",
+                most=999_999_999,
+            ),
+            Setting(
+                "serve.min_free_disk",
+                NUMBER,
+                "268435456",
+                "Free bytes of the embedded log's disk below which no events are taken; 0 for no such bound.",
+                most=999_999_999,
+            ),
         )
     }
 )

@@ -18,13 +18,14 @@ from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
 from headrace.define.view import View
 from headrace.errors import DataError, did_you_mean, shown
+from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
 from headrace.plan.build import build
 from headrace.run.reference import Key, Mode, Outcome
 from headrace.run.verdict import VERDICTS, Judgement
-from headrace.schema.encode import encode
+from headrace.schema.wire import encoder
 
-__all__ = ["FakeClock", "Run", "duplicate", "future", "late", "poison", "record", "run"]
+__all__ = ["FakeClock", "MemoryLog", "Run", "duplicate", "future", "late", "logged", "poison", "record", "run"]
 
 
 class FakeClock:
@@ -75,7 +76,7 @@ def record(
     happened = micros(fields.get(stream.event_time), f"field {stream.event_time!r}")
     arrived = happened if arrived_at is None else micros(arrived_at, "an arrival")
     key = None if stream.key is None else str(fields[stream.key]).encode()
-    value = encode(stream.schema, fields)
+    value = encoder(stream)(fields)
     return Record(stream.name, partition, -1, arrived, key, value, tuple((headers or {}).items()))
 
 
@@ -97,6 +98,27 @@ def future(given: Record, by: Any = 10 * MINUTE) -> Record:
 def poison(stream: Stream, *, value: bytes = b"{not json", arrived_at: Any = 0, partition: int = 0) -> Record:
     """A record that cannot be read."""
     return Record(stream.name, partition, -1, micros(arrived_at, "an arrival"), None, value, ())
+
+
+def logged(log: MemoryLog, stream: Stream) -> list[Record]:
+    """All records of a stream's topic, as `run` takes them: what your producer sent.
+
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> log = MemoryLog(clock=FakeClock("2026-01-01T00:00:00Z"))
+    >>> with hr.Producer(stream=clicks, log=log) as producer:
+    ...     _ = producer.send({"user": "ann", "at": "2026-01-01T00:00:00Z"})
+    >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
+    >>> run([users], logged(log, clicks)).features(users, "ann", at="2026-01-01T00:30:00Z")
+    {'clicks_1h': 1}
+    """
+    found: list[Record] = []
+    for partition, end in log.end_offsets(stream.name).items():
+        at = log.start_offsets(stream.name)[partition]
+        while at < end and (records := log.read(stream.name, partition, at)):
+            found += records
+            at = records[-1].offset + 1
+    return found
 
 
 def _length(by: Any) -> int:

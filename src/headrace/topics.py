@@ -7,24 +7,70 @@ who write to it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from headrace.clock import Clock
 from headrace.config import Config, Names, names
+from headrace.errors import ConfigError
+from headrace.kafka.broker import running
+from headrace.kafka.jars import CONNECTOR, present
+from headrace.kafka.options import resolved
 from headrace.log.embedded import EmbeddedLog
+from headrace.log.kafka import KafkaLog
 from headrace.log.protocol import Log
-from headrace.log.topic import Topic
+from headrace.log.topic import Retention, Topic
 from headrace.plan.model import Plan
 
 STATUS = "headrace.status"
+LETTERS = Retention.of(tombstone_age="30d")
+"""A batch of the pipeline that is run again must see which of its letters were replayed or dropped since."""
 LOOK_BACK = (64, 4096)
 """How many records at the end of the status topic are looked at: few, then many. Components speak every second."""
 
 
-def open_log(config: Config, clock: Clock | None = None) -> EmbeddedLog:
-    """The log of a project."""
-    return EmbeddedLog(names(config).path("log"), clock=clock)
+def open_log(config: Config, clock: Clock | None = None, environ: Mapping[str, str] | None = None) -> Log:
+    """The log of a project: its own files, or the Kafka cluster it names, or the local broker when it names none.
+
+    Parameters
+    ----------
+    clock
+        Where the embedded log takes arrival times from; Kafka's brokers have their own.
+    environ
+        Where options such as "env:KAFKA_PASSWORD" are read; the process's own when left out.
+    """
+    if config.log_kind == "embedded":
+        return EmbeddedLog(names(config).path("log"), clock=clock)
+    return cluster(config, environ)
+
+
+def cluster(config: Config, environ: Mapping[str, str] | None = None) -> KafkaLog:
+    """The Kafka cluster of a project, whether or not its log is there."""
+    variables = os.environ if environ is None else environ
+    options, spark_options = (resolved(held, variables) for held in (config.kafka_options, config.kafka_spark_options))
+    return KafkaLog(config.brokers or _local(config), options, spark_options)
+
+
+def broker_folder(config: Config) -> Path:
+    """Where a project's local broker keeps everything."""
+    return config.data / "kafka"
+
+
+def _local(config: Config) -> str:
+    found = running(broker_folder(config))
+    if found is None:
+        message = "No Kafka brokers are named, and no local broker runs."
+        hint = "Start one with `headrace kafka up`, or set kafka.brokers in headrace.toml."
+        raise ConfigError("log-unreachable", message, hint=hint)
+    return found.brokers
+
+
+def spark_jars(config: Config, plan: Plan | None = None) -> list[Path]:
+    """What Spark needs on its classpath to read a project's log, and Avro where a stream is of it."""
+    avro = plan is not None and any(stage.stream.format.endswith("avro") for stage in plan.admissions)
+    return present(CONNECTOR) if avro or config.log_kind == "kafka" else []
 
 
 def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
@@ -41,7 +87,9 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
     made = []
     for stage in plan.admissions:
         name = stage.stream.name
-        made += [Topic(named.topic(name), partitions), Topic(named.topic(f"{name}.dead"), 1, True)]
+        arrival = "producer" if stage.stream.arrival.source == "producer" else "log"
+        made.append(Topic(named.topic(name), partitions, arrival=arrival))
+        made.append(Topic(named.topic(f"{name}.dead"), 1, True, LETTERS))
         if stage.stream.late == "side_output":
             made.append(Topic(named.topic(f"{name}.late"), 1, True))
     made += [Topic(named.topic(f"changelog.{tiles.id}"), 1, True) for tiles in plan.tile_sets]
@@ -49,11 +97,27 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
 
 
 def create(log: Log, wanted: Iterable[Topic]) -> None:
-    """Create the topics that are not there; one that is keeps its partitions."""
+    """Create the topics that are not there; one that is keeps its partitions, its retention and its clock.
+
+    A topic in which producers say when records arrived is refused, unless its stream says so too.
+    """
     there = log.topics()
     for topic in wanted:
-        partitions = there[topic.name].partitions if topic.name in there else topic.partitions
-        log.create_topic(topic.name, partitions=partitions, compacted=topic.compacted, retention=topic.retention)
+        kept = there.get(topic.name, topic)
+        if kept.arrival == "producer" and topic.arrival != "producer":
+            message = f"Topic {topic.name!r} keeps the producers' timestamps, and arrival is to be the log's."
+            hint = (
+                "Set the topic's `message.timestamp.type` to LogAppendTime, or declare the stream with "
+                'arrival="producer": lateness is then what producers say it is.'
+            )
+            raise ConfigError("wrong-arrival", message, got="message.timestamp.type=CreateTime", hint=hint)
+        log.create_topic(
+            topic.name,
+            partitions=kept.partitions,
+            compacted=topic.compacted,
+            retention=kept.retention,
+            arrival=kept.arrival,
+        )
 
 
 def last_status(log: Log, topic: str, components: Iterable[str]) -> dict[str, tuple[int, Any]]:

@@ -23,6 +23,7 @@ from headrace.cli import run
 from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.cli.tail import as_object
+from headrace.clock import HOUR, SystemClock
 from headrace.log.record import Record
 from headrace.supervisor import place, process, stack, up
 from headrace.supervisor.child import Child, Process
@@ -453,14 +454,17 @@ def test_status_tells_what_the_components_said(shop, ask, golden):
     tiles = {"batch": 7, "batch_ms": 450, "state_rows": 1234, "dropped_by_watermark": 0}
     with open_log(shop) as log:
         log.create_topic("headrace.status", compacted=True)
+        alarm = {"since": SystemClock().now() - HOUR, "says": "Partition 1 of payments: 12.5 % late, usually 0.2 %."}
         pipeline = {"streams": {"payments": {**stream, "rate_per_s": 4.5}}, "tile_sets": {"payments.by_card": tiles}}
+        pipeline["alarms"] = [alarm]
         log.append("headrace.status", json.dumps(pipeline).encode(), key=b"pipeline")
         views = {"views": {"card_activity": {"freshness_ms": 3_600_000}}}
         log.append("headrace.status", json.dumps(views).encode(), key=b"serve")
     code, out, _ = ask("status")
     assert code == 1
     golden("cli/status", "\n".join(out.splitlines()[:-1]))
-    assert json.loads(ask("status", "--json")[1])["streams"]["payments"]["read"] == 12
+    told = json.loads(ask("status", "--json")[1])
+    assert (told["streams"]["payments"]["read"], told["alarms"]) == (12, [alarm])
 
 
 # run

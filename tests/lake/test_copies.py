@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.clock import DAY, HOUR
 from headrace.lake.copies import KEYS, copies
+from headrace.lake.files import filesystem
 from headrace.lake.table import LakeTable
 from tests.lake.conftest import SHAPE, add
 
@@ -55,10 +58,12 @@ def test_only_files_of_the_batchs_own_times_are_opened(silver, monkeypatch):
     for day in range(5):
         add(silver, [(f"{day}", day * DAY + HOUR, day, 0, 0, day, 0)])
     opened = []
-    from headrace.lake import copies as module
 
-    whole = module.filesystem
-    monkeypatch.setattr(module, "filesystem", lambda uri, options: opened.append(uri) or whole(uri, options))
+    def spy(uri, options):
+        opened.append(uri)
+        return filesystem(uri, options)
+
+    monkeypatch.setattr("headrace.lake.copies.filesystem", spy)
     assert found([("3", 3 * DAY + HOUR, 3, 9, 1, 0, 0)], silver) == [(1, 0, 0, 3, False)]
     assert len(opened) == 1
 
@@ -76,7 +81,7 @@ def test_batch_by_batch_gives_what_one_look_at_everything_gives(tmp_path_factory
         (name, time, ord(name) % 2, place, partition, place, content)
         for place, (name, time, content, partition) in enumerate(events)
     ]
-    first: dict = {}
+    first: dict[Any, Any] = {}
     expected = []
     for event in sent:
         name, time, _, _, partition, offset, content = event

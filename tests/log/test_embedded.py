@@ -22,6 +22,7 @@ from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Message, Record, Retention, follow
 from headrace.log.database import Database, connect, flocked
 from headrace.log.frame import MOST_BYTES, MOST_RECORDS
+from tests.log.conftest import HandClock
 from tests.log.test_conformance import all_records, values
 
 BLOCKED = 17
@@ -57,6 +58,11 @@ def until_longer(path: Path, count: int) -> None:
     while len(lines(path)) <= count:
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.005)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import UTC, datetime
 
 import pytest
 
 import headrace as hr
 from headrace.clock import MINUTE, SystemClock
+from headrace.lake.keep import compact
 from headrace.lake.layout import bronze_shape, silver_shape
 from headrace.lake.place import Lake
 from headrace.lake.table import LakeTable
 from headrace.log.embedded import EmbeddedLog
+from headrace.log.kafka import KafkaLog
 from headrace.run.verdict import count_verdicts, judge
 from tests.flow import flow, message
 from tests.lake_checker import check
@@ -45,6 +48,18 @@ def log(tmp_path):
         yield made
 
 
+@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+def any_log(request):
+    """Each log there is, with an empty topic of payments: the log and the topic."""
+    if request.param == "embedded":
+        yield request.getfixturevalue("log"), "payments"
+        return
+    topic = f"archive-{uuid.uuid4().hex}"
+    with KafkaLog(request.getfixturevalue("kafka").brokers) as made:
+        made.create_topic(topic, partitions=PARTITIONS)
+        yield made, topic
+
+
 @pytest.fixture
 def lake(tmp_path):
     return opened(tmp_path / "lake" / "payments")
@@ -58,41 +73,46 @@ def opened(folder):
     )
 
 
-def archive(spark, log, lake):
+def archive(spark, log, lake, topic="payments"):
     from headrace.run.archive import StreamArchive
     from headrace.run.source import register
 
     register(spark)
-    return StreamArchive(payments, "payments", log, lake, spark, Later())
+    return StreamArchive(payments, topic, log, lake, spark, Later())
 
 
-def send(log, records):
-    for record in records:
-        log.append_batch("payments", [message(record)], partition=record["partition"])
+def send(log, records, topic="payments"):
+    """In small pieces, so that partitions take turns."""
+    records = list(records)
+    for at in range(0, len(records), 20):
+        for partition in range(PARTITIONS):
+            mine = [message(record) for record in records[at : at + 20] if record["partition"] == partition]
+            log.append_batch(topic, mine, partition=partition)
 
 
-def everything(log):
+def everything(log, topic):
     """Every record of the topic."""
-    return [record for p in range(PARTITIONS) for record in log.read("payments", p, 0, limit=1_000_000)]
+    return [record for p in range(PARTITIONS) for record in log.read(topic, p, 0, limit=1_000_000)]
 
 
 def drain(running, most):
     return [made.records for made in iter(lambda: running.step(most), None)]
 
 
-def test_an_archive_in_batches_holds_what_the_rules_say_and_what_the_reference_says(spark, log, lake, tmp_path):
+def test_an_archive_in_batches_holds_what_the_rules_and_the_reference_say(spark, any_log, lake, tmp_path):
     from headrace.run.archive import totals
 
+    log, topic = any_log
     sent = list(flow(3_000, seed=5, partitions=PARTITIONS, now=datetime.now(UTC)))
     (tmp_path / "sent.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sent))
-    send(log, sent)
+    send(log, sent, topic)
 
-    batches = drain(archive(spark, log, lake), most=800)
+    batches = drain(archive(spark, log, lake, topic), most=800)
     assert batches == [800, 800, 800, 600]
 
     found = check(str(tmp_path / "sent.jsonl"), str(tmp_path / "lake" / "payments"), 5 * MINUTE, MINUTE)
     assert not any(found["findings"].values()), found
-    judged = judge(payments, everything(log))
+    judged = judge(payments, everything(log, topic))
     expected = count_verdicts(judged)
     assert all(expected.values()), "the flow must have records of every verdict"
     counted = totals(lake.bronze)
@@ -109,11 +129,12 @@ def test_an_archive_in_batches_holds_what_the_rules_say_and_what_the_reference_s
         assert (row["key"], row["value"]) == (each.record.key, each.record.value)
 
 
-def test_a_crash_between_the_two_commits_is_made_up_for_from_bronze(spark, log, lake, tmp_path):
+def test_a_crash_between_the_two_commits_is_made_up_for_from_bronze(spark, any_log, lake, tmp_path):
+    log, topic = any_log
     sent = list(flow(400, seed=6, partitions=PARTITIONS, now=datetime.now(UTC)))
     (tmp_path / "sent.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sent))
-    send(log, sent)
-    broken = archive(spark, log, lake)
+    send(log, sent, topic)
+    broken = archive(spark, log, lake, topic)
     broken.step(150)
 
     class DiedError(Exception):
@@ -127,9 +148,35 @@ def test_a_crash_between_the_two_commits_is_made_up_for_from_bronze(spark, log, 
         broken.step(150)
     lake.silver.commit = commit
 
-    drain(archive(spark, log, opened(tmp_path / "lake" / "payments")), most=1_000)
+    drain(archive(spark, log, opened(tmp_path / "lake" / "payments"), topic), most=1_000)
     found = check(str(tmp_path / "sent.jsonl"), str(tmp_path / "lake" / "payments"), 5 * MINUTE, MINUTE)
     assert not any(found["findings"].values()), found
+
+
+def test_duckdb_pandas_polars_and_spark_read_the_same_rows(spark, log, lake):
+    import duckdb
+    import polars
+
+    send(log, flow(300, seed=9, partitions=PARTITIONS, now=datetime.now(UTC)))
+    running = archive(spark, log, lake)
+    drain(running, most=100)
+    compact(lake.silver)
+    expected = sorted((row["_partition"], row["_offset"]) for row in lake.silver.delta.to_pyarrow_table().to_pylist())
+    assert len(expected) > 200
+
+    dataset = lake.silver.delta.to_pyarrow_dataset()
+    connection = duckdb.connect()
+    connection.register("silver", dataset)
+    found = {
+        "duckdb": connection.sql("SELECT _partition, _offset FROM silver").fetchall(),
+        "pandas": lake.silver.delta.to_pandas()[["_partition", "_offset"]].itertuples(index=False, name=None),
+        "polars": polars.read_delta(lake.silver.uri).select("_partition", "_offset").iter_rows(),
+        "spark": spark.read.parquet(*lake.silver.delta.file_uris()).select("_partition", "_offset").collect(),
+    }
+    for reader, rows in found.items():
+        assert sorted(tuple(row) for row in rows) == expected, reader
+    days = {row._day for row in spark.read.parquet(*lake.silver.delta.file_uris()).select("_day").distinct().collect()}
+    assert days == set(lake.silver.delta.to_pandas()["_day"])
 
 
 def test_of_two_archives_that_start_from_one_state_only_one_commits(spark, log, lake, tmp_path):

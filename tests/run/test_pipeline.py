@@ -9,7 +9,10 @@ import pytest
 
 from headrace import project
 from headrace.cli.init import create
+from headrace.letters.choose import Wanted
+from headrace.letters.replay import Topics, Wish, replay
 from headrace.testing import FakeClock
+from headrace.watch import Seen
 
 pytestmark = pytest.mark.spark
 
@@ -61,6 +64,13 @@ def settled(pipeline, read):
     raise AssertionError(told)
 
 
+def status(pipeline):
+    return json.loads(records(pipeline.log, "headrace.status")[-1].value)
+
+
+LETTERS = Topics("payments", "payments.dead")
+
+
 def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reasons(pipeline):
     for value in SENT:
         pipeline.log.append("payments", value, key=b"42")
@@ -82,6 +92,29 @@ def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reason
     tiles = [json.loads(row.value) for row in records(pipeline.log, "changelog.payments.by_card")]
     assert [row["version"] for row in tiles if "version" in row] == [1]
     assert tiles[-1]["as_of"] > tiles[0]["max_arrived_at"]
+
+    # The odd one is mended and replayed after its tile was closed: it is admitted by its first arrival, and left to
+    # the late lane, so that the watermark has nothing to drop.
+    pipeline.clock.advance("1h")
+    odd = Wish(Wanted(verdict="invalid"), value=payment("odd", "2026-01-01T11:59:59Z"))
+    done = replay(pipeline.log, pipeline.plan.admissions[0].stream, LETTERS, odd, pipeline.clock)
+    assert [each.verdict for each in done.sent] == ["admitted"]
+    told = settled(pipeline, len(SENT) + 1)
+    assert (told["verdicts"]["admitted"], told["verdicts"]["invalid"]) == (2, 1)
+    assert told["included"] == {str(p): end for p, end in pipeline.log.end_offsets("payments").items()}
+    tiles = [json.loads(row.value) for row in records(pipeline.log, "changelog.payments.by_card")]
+    assert [row["version"] for row in tiles if "version" in row] == [1]
+    assert status(pipeline)["tile_sets"]["payments.by_card"]["dropped_by_watermark"] == 0
+
+    assert status(pipeline)["alarms"] == []
+    pipeline.admissions[0].watch.batch([Seen(0, 1, 0, 0, 9, 9, 5, 9)])
+    pipeline.status._duplicates["payments.by_card"].totals["dropped_by_watermark"] = 2
+    pipeline.clock.advance("1s")
+    pipeline.beat()
+    assert [(each["kind"], each["stream"]) for each in status(pipeline)["alarms"]] == [
+        ("arrival_went_back", "payments"),
+        ("dropped_by_watermark", "payments"),
+    ]
 
     before = len(tiles)
     pipeline.clock.advance("10m")

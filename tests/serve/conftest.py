@@ -16,6 +16,7 @@ from headrace.config import Names
 from headrace.log import MemoryLog, Message
 from headrace.plan.build import build
 from headrace.run.reference import Outcome
+from headrace.serve.limits import Limits
 from headrace.serve.server import Serving
 from headrace.store import MemoryStore, ProgressRow, TileRow, encode
 from headrace.testing import FakeClock, record
@@ -53,12 +54,12 @@ NAMES = Names("eu", "shop", Path("data"))
 class World:
     """All of serving in one process, and what a pipeline would have written."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None, log: MemoryLog | None = None) -> None:
         self.clock = FakeClock(BASE)
-        self.log = MemoryLog(clock=self.clock)
+        self.log = log or MemoryLog(clock=self.clock)
         create(self.log, topics(plan, NAMES, 2))
         self.store = MemoryStore()
-        self.serving = Serving(plan, self.log, self.store, NAMES, self.clock)
+        self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, limits=limits)
 
     def pipeline(self, *events: dict[str, Any]) -> None:
         """Tiles and progress as of now, and a word on how it is doing."""

@@ -9,7 +9,6 @@ import pytest
 from headrace.clock import MINUTE, SECOND
 from headrace.errors import MachineError
 from headrace.log import Message
-from headrace.serve.app import LARGEST_BODY
 from tests.serve.conftest import NAMES, plan
 from tests.streams import BASE
 
@@ -214,22 +213,6 @@ def test_lines_with_nothing_in_them_are_no_event(world):
 def test_events_for_nobody_are_refused(world, path, status, code):
     answer = world.ask("POST", path, json=EVENT)
     assert (answer.status_code, error_of(answer)["code"]) == (status, code)
-
-
-@pytest.mark.parametrize("declared", [True, False])
-def test_a_body_beyond_the_limit_is_refused_and_one_at_it_is_not(world, declared):
-    async def chunks(size):
-        for start in range(0, size, 50_000):
-            yield b" " * min(50_000, size - start)
-
-    def sent(size):
-        content = b" " * size if declared else chunks(size)
-        return world.ask("POST", "/v1/events/clicks?unchecked=1", content=content)
-
-    assert sent(LARGEST_BODY).status_code == 202
-    answer = sent(LARGEST_BODY + 1)
-    assert (answer.status_code, error_of(answer)["code"]) == (413, "too-large")
-    assert len(appended(world)) == 1
 
 
 # how things stand

@@ -84,6 +84,16 @@ def test_rows_dropped_by_the_watermark_are_an_alarm(world):
     assert f"{cell} class=bad" in render(status)
 
 
+def test_alarms_are_told_in_sentences_on_the_page_and_in_its_twin(world):
+    world.pipeline()
+    assert '<ul id="alarms" role="alert"></ul>' in world.get("/").text
+    alarm = {"stream": "clicks", "kind": "late", "since": BASE, "says": "Partition 1 of <clicks>: 9 % are late."}
+    world.tell({"streams": {"clicks": STREAM}, "tile_sets": {}, "alarms": [alarm]})
+    world.serving.monitor.tick()
+    assert "<li>Partition 1 of &lt;clicks&gt;: 9 % are late.</li>" in world.get("/").text
+    assert world.get("/status.json").json()["alarms"] == [alarm]
+
+
 def test_a_view_can_be_read_from_the_page_without_javascript(world):
     world.pipeline()
     page = world.get("/").text

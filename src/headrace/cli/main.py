@@ -30,7 +30,9 @@ VERBS: dict[str, str] = {
     "run": "Run one process of the project in the foreground.",
     "send": "Send the rows of a file to a stream.",
     "tail": "Show the records of a stream or topic.",
+    "dead-letters": "List, show, replay and drop dead letters.",
     "get": "Show the features of a key as they are now.",
+    "kafka": "Run a local Kafka broker, and fetch what Kafka needs.",
     "features": "List, show and search what is defined.",
     "demo": "Run a fraud stream end to end and report.",
     "doctor": "Say whether this machine has what Headrace needs.",
@@ -51,7 +53,7 @@ class LazyGroup(click.Group):
         """Import the verb's module."""
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"headrace.cli.{cmd_name}").command
+        command = importlib.import_module(f"headrace.cli.{cmd_name.replace('-', '_')}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"headrace.cli.{cmd_name}.command is not a command")
         return command

@@ -18,7 +18,9 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
     from headrace import project
     from headrace.plan import explain
 
-    plan = project.load(path, env).plan()
+    loaded = project.load(path, env)
+    loaded.check_schemas()
+    plan = loaded.plan()
     if as_json:
         data_json(explain.as_json(plan))
     else:

@@ -1,4 +1,4 @@
-"""`headrace run pipeline|serve`: one process in the foreground, as `headrace up` and production run it."""
+"""`headrace run pipeline|archive|serve`: one process in the foreground, as `headrace up` and production run it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,21 @@ def pipeline(path: Path | None, env: str | None) -> int:
         from headrace.run import pipeline as running
 
         running.main(loaded.plan(), loaded.config, stop.event)
+    return stop.code
+
+
+@command.command("archive")
+@options.project_options
+@click.option("--accept-loss", is_flag=True, help="Go on after records that retention removed too early.")
+def archive(path: Path | None, env: str | None, accept_loss: bool) -> int:
+    """Run the archive: every record into the lake, once."""
+    from headrace import project
+
+    loaded = project.load(path, env)
+    with stopping() as stop:
+        from headrace.run import archiving
+
+        archiving.main(loaded.plan(), loaded.config, stop.event, accept_loss=accept_loss)
     return stop.code
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
+from headrace.cli.bar import bar
 from headrace.cli.output import data_json, talk
 from headrace.errors import ProjectError, UsageError, did_you_mean, shown
 
@@ -41,6 +41,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     """
     from headrace import project
     from headrace.config import names
+    from headrace.schema.registry_ids import registry_of
     from headrace.send.deliver import Wish, send
     from headrace.send.source import source
     from headrace.topics import create, open_log, topics
@@ -48,13 +49,13 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     loaded = project.load(path, env)
     declared = find_stream(loaded, stream)
     given = source(file, wishes.pop("format"))
-    wish = Wish(**wishes)
+    wish = Wish(**wishes, ids=registry_of(loaded.config, loaded.streams))
     if wish.raw and (given.format != "jsonl" or wish.rebase):
         raise UsageError("bad-usage", "--raw takes lines as they are: JSON lines alone, and without --rebase.")
     _say_left_out(given, declared)
     topic = names(loaded.config).topic(declared.name)
     began = time.monotonic()
-    with open_log(loaded.config) as log, bar(given) as progress:
+    with open_log(loaded.config) as log, progress_of(given) as progress:
         create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
         done = send(given, declared, log, topic, wish=wish, progress=progress)
     tell(done, declared, topic, time.monotonic() - began, as_json=as_json)
@@ -93,15 +94,13 @@ def _say_left_out(given: Source, stream: Stream) -> None:
 
 
 @contextlib.contextmanager
-def bar(given: Source) -> Iterator[Callable[[int, Sent], None]]:
-    """A progress bar on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _sent: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+def progress_of(given: Source) -> Iterator[Callable[[int, Sent], None]]:
+    """How many rows are sent and how fast, with a bar over the file; on a terminal, elsewhere nothing."""
+    began = time.monotonic()
+    with bar("sending", given.size) as advance:
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown_bar:
-        task = shown_bar.add_task("sending", total=given.size)
-        yield lambda done, sent: shown_bar.update(task, completed=done, description=f"{sent.sent:,} sent")
+        def progress(done: int, sent: Sent) -> None:
+            rate = sent.sent / max(time.monotonic() - began, 1e-6)
+            advance(done, None, f"{sent.sent:,} rows, {rate:,.0f}/s")
+
+        yield progress

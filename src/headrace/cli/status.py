@@ -55,6 +55,8 @@ def show(found: dict[str, Any], now: int) -> None:
         data(f"tiles {name}: {_tiles(tiles)}")
     for name, view in found["views"].items():
         data(f"view {name}: {_view(view)}")
+    for alarm in found["alarms"]:
+        data(f"alarm for {_ago(now - alarm['since'])}: {alarm['says']}")
     told = found["told_seconds_ago"]
     if found["state"] != "ready" and told:
         data(f"\nThe pipeline last spoke {_ago(int(told.get('pipeline', 0) * 1_000_000))} ago.")

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.clock import duration
+from headrace.define.avro_file import avro_text_of
 from headrace.define.name import name_of, one_of, text_of
 from headrace.errors import DefinitionError, did_you_mean, shown
 from headrace.expression import Column, Expression, both, field, parse
+from headrace.schema.formats import FORMATS
 from headrace.schema.types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
 
 LATE_POLICIES = ("update", "side_output", "drop")
@@ -47,6 +49,8 @@ class Stream:
     description: str | None = None
     filter: Expression | None = None
     computed: tuple[tuple[str, Expression], ...] = ()
+    format: str = "json"
+    avro_schema: str | None = None
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -140,6 +144,8 @@ def stream(
     late: str = "update",
     checks: Mapping[str, str] | None = None,
     description: str | None = None,
+    format: str = "json",
+    avro_schema: str | None = None,
 ) -> Stream:
     """Declare a stream of events.
 
@@ -167,6 +173,12 @@ def stream(
         Names to SQL conditions; a record for which one is false is invalid.
     description
         What the events are.
+    format
+        What a record's bytes are: "json", "avro", or either in the Confluent wire format, "confluent-json" and
+        "confluent-avro", where a registry keeps the schemas.
+    avro_schema
+        The Avro schema that producers of an "avro" stream write with, as JSON text or as the path of a file beside the
+        definition; derived from the fields when left out.
 
     Examples
     --------
@@ -187,6 +199,8 @@ def stream(
         max_clock_skew=duration(max_clock_skew, "the clock skew", zero=True),
         late=one_of(late, LATE_POLICIES, "The late policy"),
         description=text_of(description, "A description"),
+        format=one_of(format, FORMATS, "The format"),
+        avro_schema=None if avro_schema is None else avro_text_of(avro_schema, format, schema),
     )
     return replace(declared, checks=tuple(_check(declared, *item) for item in (checks or {}).items()))
 

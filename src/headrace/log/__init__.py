@@ -1,8 +1,8 @@
 """The append-only log: topics, partitions, offsets, and an arrival time given to every record on append.
 
-The log is the truth; everything downstream is a fold of it. `protocol` says what a log does, `memory` and `embedded`
-are two logs that do it, `follow` tails any of them. What a record's bytes mean is `schema`'s business; Spark reads
-the embedded log through `run.source`.
+The log is the truth; everything downstream is a fold of it. `protocol` says what a log does, `memory`, `embedded` and
+`kafka` are logs that do it (the last is imported from its own module, because it needs a package of its own), `follow`
+tails any of them. What a record's bytes mean is `schema`'s business; Spark reads logs through `run.records`.
 """
 
 from __future__ import annotations

@@ -65,10 +65,16 @@ class EmbeddedLog:
         self.close()
 
     def create_topic(
-        self, name: str, *, partitions: int = 1, compacted: bool = False, retention: Retention = FOREVER
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        compacted: bool = False,
+        retention: Retention = FOREVER,
+        arrival: str = "log",
     ) -> Topic:
         """See `Log.create_topic`."""
-        topic = Topic(name, partitions, compacted, retention)
+        topic = Topic(name, partitions, compacted, retention, arrival)
         self.folder.mkdir(parents=True, exist_ok=True)
         existing = catalog.create(self.folder, topic)
         if existing is not None and existing != topic:

@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from headrace.clock import Clock, SystemClock
 from headrace.log.partitioner import route
@@ -58,11 +59,23 @@ class MemoryLog:
         self._shelves: dict[str, _Shelf] = {}
         self._changed = threading.Condition()
 
+    def __enter__(self) -> MemoryLog:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
     def create_topic(
-        self, name: str, *, partitions: int = 1, compacted: bool = False, retention: Retention = FOREVER
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        compacted: bool = False,
+        retention: Retention = FOREVER,
+        arrival: str = "log",
     ) -> Topic:
         """See `Log.create_topic`."""
-        topic = Topic(name, partitions, compacted, retention)
+        topic = Topic(name, partitions, compacted, retention, arrival)
         with self._changed:
             shelf = self._shelves.get(name)
             if shelf is None:

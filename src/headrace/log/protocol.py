@@ -1,17 +1,21 @@
 """What every log does. The conformance suite (`tests/log/test_conformance.py`) is this file as tests.
 
 When an append returns, its records are safe: they survive the death of the process and of the machine, they are
-visible to every reader, and their offsets and arrival times will never change. An append that raises added nothing;
-one whose process died before it returned added all of its messages or none.
+visible to every reader, and their offsets and arrival times will never change. An append that was refused added
+nothing; one whose process died before it returned added all of its messages or none. Kafka keeps that for one message;
+of a batch that the cluster failed under, it may have kept the beginning in each partition (`kafka` says why, and why
+nothing here needs more).
 
-A partition's offsets are dense until `clean` removes records, and arrival times never go back within it. Nothing is
-ever skipped silently: a position that retention has passed is an error, `offset-out-of-range`.
+A partition's offsets are dense until `clean` removes records, or until other producers put transactions into Kafka, and
+arrival times never go back within it. Nothing is ever skipped silently: a position that retention has passed is an
+error, `offset-out-of-range`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from headrace.log.record import Headers, Message, Position, Record
 from headrace.log.topic import FOREVER, Retention, Topic
@@ -23,12 +27,25 @@ Offsets = Mapping[int, int]
 class Log(Protocol):
     """Topics of partitions of records. Offsets of a topic are a mapping from partition to offset."""
 
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
     def create_topic(
-        self, name: str, *, partitions: int = 1, compacted: bool = False, retention: Retention = FOREVER
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        compacted: bool = False,
+        retention: Retention = FOREVER,
+        arrival: str = "log",
     ) -> Topic:
         """Create a topic, or agree that it is there: another partition count or compaction is refused.
 
-        A new retention replaces the old one.
+        A new retention replaces the old one. `arrival` says whose clock gives arrival times: "log", or "producer" where
+        the log leaves that to producers, as Kafka does; a topic that is there keeps its own.
         """
         ...
 
@@ -91,6 +108,8 @@ class Log(Protocol):
 
     def clean(self, topic: str) -> None:
         """Apply retention, and in a compacted topic keep only the greatest offset of each key.
+
+        A log that does this by itself, as Kafka does, does nothing more when it is told to.
 
         The last record of a partition survives compaction, so that a reader always reaches the end. Tombstones go
         after their own age.

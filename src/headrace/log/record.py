@@ -102,4 +102,7 @@ def _header_size(message: Message) -> int:
     for header in message.headers:
         if not (type(header) is tuple and len(header) == 2 and type(header[0]) is str and type(header[1]) is bytes):
             raise DataError("bad-message", "A header is a pair of a name and bytes.", got=shown(header))
+        if "\0" in header[0]:
+            # Kafka's client would cut the name there without a word.
+            raise DataError("bad-message", "The name of a header holds no NUL.", got=shown(header[0]))
     return sum(len(name) + len(value) for name, value in message.headers)

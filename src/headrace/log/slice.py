@@ -2,18 +2,22 @@
 
 Dedup and watermarks allow for the spread of arrival times among unread partitions; a share per partition, as Kafka's
 source takes it, would let that spread grow with the backlog. This takes records in the order (arrived_at, partition,
-offset) and stops after `most`. It looks at spans of offsets, not at records, so it costs little beside reading them.
+offset) and stops after `most`. It looks at spans of offsets, not at records, so it costs little beside reading them; a
+log that cannot tell spans (Kafka) is asked by bisection where it stood at a time.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from headrace.clock import MILLISECOND, SystemClock
 from headrace.log.protocol import Log, Offsets
 
 SPANS = 1000
+LAST = 1 << 43
+"""Milliseconds: the year 2248, after everything."""
 
 
 class Span(NamedTuple):
@@ -25,6 +29,7 @@ class Span(NamedTuple):
     next: int
 
 
+@runtime_checkable
 class Spanned(Protocol):
     """A log that knows the arrival times of its offsets without reading the records."""
 
@@ -49,8 +54,11 @@ def cut(log: Log, topic: str, before: int) -> dict[int, int]:
     return {partition: min(offset, ends[partition]) for partition, offset in log.offset_at(topic, before).items()}
 
 
-def bounded(log: Spanned, topic: str, start: Offsets, end: Offsets, *, most: int) -> dict[int, int]:
+def bounded(log: Log, topic: str, start: Offsets, end: Offsets, *, most: int) -> dict[int, int]:
     """Where to stop between `start` and `end` after at most `most` offsets.
+
+    Where arrival times go back within a partition, which only producers' clocks do, all is still taken once, though
+    not quite in their order.
 
     Examples
     --------
@@ -66,6 +74,8 @@ def bounded(log: Spanned, topic: str, start: Offsets, end: Offsets, *, most: int
     # Compaction leaves gaps: offsets without records count for nothing, and a range of them alone is passed at once.
     if sum(end[partition] - start[partition] for partition in end) <= most:
         return dict(end)
+    if not isinstance(log, Spanned):
+        return _by_time(log, topic, start, end, most)
     stop, left = dict(start), most
     for span in heapq.merge(*(_walk(log, topic, partition, start[partition], end[partition]) for partition in end)):
         taken = min(min(span.next, end[span.partition]) - span.base, left)
@@ -74,6 +84,37 @@ def bounded(log: Spanned, topic: str, start: Offsets, end: Offsets, *, most: int
         if left == 0:
             return stop
     return dict(end)
+
+
+def _by_time(log: Log, topic: str, start: Offsets, end: Offsets, most: int) -> dict[int, int]:
+    """The latest millisecond that may be taken whole, and of the next one the lower partitions first."""
+
+    def at(time: int) -> dict[int, int]:
+        found = log.offset_at(topic, time * MILLISECOND)
+        return {partition: min(max(found[partition], start[partition]), end[partition]) for partition in end}
+
+    def count(stop: Offsets) -> int:
+        return sum(stop[partition] - start[partition] for partition in stop)
+
+    # Before `low` not too much has arrived, before `high` too much has. A backlog is likely young: look there first.
+    low, high = 0, LAST
+    below, above = dict(start), dict(end)
+    back = 1_000
+    while high - low > 1:
+        recent = SystemClock().now() // MILLISECOND - back
+        probe = recent if low == 0 and 0 < recent < high else (low + high) // 2
+        back *= 16
+        stop = at(probe)
+        if count(stop) <= most:
+            low, below = probe, stop
+        else:
+            high, above = probe, stop
+    left = most - count(below)
+    for partition in sorted(end):
+        taken = min(max(above[partition] - below[partition], 0), left)
+        below[partition] += taken
+        left -= taken
+    return below
 
 
 def _walk(log: Spanned, topic: str, partition: int, offset: int, end: int) -> Iterator[Span]:

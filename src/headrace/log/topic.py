@@ -58,6 +58,8 @@ FOREVER = Retention()
 class Topic(msgspec.Struct, frozen=True):
     """A topic as it was created.
 
+    `arrival` says whose clock gives arrival times: "log" or, in Kafka alone, "producer".
+
     >>> Topic("payments", 4).partitions
     4
     """
@@ -66,6 +68,7 @@ class Topic(msgspec.Struct, frozen=True):
     partitions: int
     compacted: bool = False
     retention: Retention = FOREVER
+    arrival: str = "log"
 
     def __post_init__(self) -> None:
         check_name(self.name, "topic")

@@ -125,7 +125,7 @@ def _tile_set(stream: Stream, key: tuple[tuple[str, Expression], ...], views: Se
         retention=None if None in reaches else max(reach for reach in reaches if reach is not None),
         mode=mode,
     )
-    reason = reason_against("tiles", mode, frozenset(column.monoid.kind for column in made.partials))
+    reason = reason_against("tiles", mode, frozenset(column.monoid.kind for column in made.partials), stream.format)
     return made if reason is None else replace(made, mode="micro-batch", mode_reason=reason)
 
 

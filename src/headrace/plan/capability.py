@@ -10,6 +10,11 @@ MODES = ("batch", "micro-batch", "real-time")
 
 STAGES: dict[str, dict[str, str | None]] = {
     "admit": {"batch": None, "micro-batch": None, "real-time": None},
+    "admit confluent-avro": {
+        "batch": None,
+        "micro-batch": None,
+        "real-time": "a schema that appears while the query runs is looked up by a Python function",
+    },
     "deduplicate": {"batch": None, "micro-batch": None, "real-time": None},
     "tiles": {"batch": None, "micro-batch": None, "real-time": None},
     "late lane": {
@@ -29,15 +34,15 @@ UNTRIED_IN_REAL_TIME = frozenset({"frequent", "latest_n"})
 """Monoids whose Spark aggregate has not been tried in real-time mode."""
 
 
-def reason_against(stage: str, mode: str, monoids: frozenset[str] = frozenset()) -> str | None:
-    """Why a stage with these monoids does not run in a mode; None when it does.
+def reason_against(stage: str, mode: str, monoids: frozenset[str] = frozenset(), format: str = "json") -> str | None:
+    """Why a stage with these monoids over a stream of this format does not run in a mode; None when it does.
 
     >>> reason_against("tiles", "real-time", frozenset({"count"})) is None
     True
     >>> reason_against("tiles", "real-time", frozenset({"frequent"}))
     'not tried in real-time mode: frequent'
     """
-    reason = STAGES[stage][mode]
+    reason = STAGES[stage][mode] or STAGES.get(f"admit {format}", STAGES["admit"])[mode]
     untried = monoids & UNTRIED_IN_REAL_TIME
     if reason is None and stage == "tiles" and mode == "real-time" and untried:
         return f"not tried in real-time mode: {', '.join(sorted(untried))}"

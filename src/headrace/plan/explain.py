@@ -37,6 +37,7 @@ def _admission_json(stage: Admission) -> dict[str, Any]:
     return {
         "id": stage.id,
         "fingerprint": stage.fingerprint,
+        "format": stage.stream.format,
         **stage.form,
         "deduplication_horizon": stage.deduplication_horizon,
     }
@@ -99,6 +100,8 @@ def _admission_text(stage: Admission) -> str:
         f"{show_duration(stream.allowed_lateness)}; late events: {stream.late}",
         f"  state: event ids for {show_duration(stage.deduplication_horizon)}",
     ]
+    if stream.format != "json":
+        lines.insert(1, f"  records are {stream.format}")
     lines += [f"  check {name}: {check.text}" for name, check in stream.checks]
     if stream.late == "update":
         lines.append("  note: the late lane is not written live yet; late events stay in the log")

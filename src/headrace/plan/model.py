@@ -49,6 +49,9 @@ class Admission:
             "max_clock_skew": stream.max_clock_skew,
             "late": stream.late,
             "checks": {name: check.text for name, check in stream.checks},
+            # JSON, which needs no saying, leaves the fingerprint what it was before there were other formats.
+            **({} if stream.format == "json" else {"format": stream.format}),
+            **({} if stream.avro_schema is None else {"avro_schema": stream.avro_schema}),
         }
 
     @cached_property

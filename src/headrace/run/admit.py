@@ -86,9 +86,9 @@ def _header(name: str) -> str:
 
 
 def _micros(text: str) -> str:
-    """A text of digits as a number, null beyond the year 9999: a difference of two moments must not overflow."""
-    number = f"CASE WHEN {text} RLIKE r'\\A[0-9]{{1,{len(str(LATEST))}}}\\z' THEN CAST({text} AS BIGINT) END"
-    return f"CASE WHEN {number} <= {LATEST} THEN {number} END"
+    """A text of digits as a number, null outside the years 1 to 9999: a difference of two moments must not overflow."""
+    number = f"CASE WHEN {text} RLIKE r'\\A-?[0-9]{{1,{len(str(LATEST))}}}\\z' THEN CAST({text} AS BIGINT) END"
+    return f"CASE WHEN {number} BETWEEN {EARLIEST} AND {LATEST} THEN {number} END"
 
 
 def _event_id(stream: Stream) -> str:

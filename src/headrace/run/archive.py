@@ -31,6 +31,7 @@ from headrace.run.deposit import Deposit, deposit
 from headrace.run.records import slice_of
 from headrace.run.stage import laid_out, stage
 from headrace.run.verdict import VERDICTS
+from headrace.schema.writers import Writers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +64,7 @@ class StreamArchive:
     ) -> None:
         self.stream, self.topic, self.log, self.lake = stream, topic, log, lake
         self.session, self.clock, self.tasks = session, clock, tasks
+        self.writers: Writers | None = None
 
     def accept_loss(self) -> int:
         """Go on after records that retention removed before they were archived; says how many, and keeps count."""
@@ -108,7 +110,7 @@ class StreamArchive:
 
     def add(self, records: DataFrame, arrival: str, end: Mapping[int, int]) -> Deposit:
         """Archive records up to the offsets `end`."""
-        with self._staged(judged(records, self.stream), arrival) as (root, staged, keys):
+        with self._staged(judged(records, self.stream, self.writers), arrival) as (root, staged, keys):
             found = copies(keys, self.lake.silver) if self.stream.event_id else COPIES.empty_table()
             tables = {BRONZE: self.lake.bronze, SILVER: self.lake.silver}
             made = deposit(self.session, root, staged, found, tables, self.tasks)
@@ -146,7 +148,8 @@ class StreamArchive:
         kept = self.session.read.option("recursiveFileLookup", "true").parquet(*bronze.files())
         counts = "verdict IN ('admitted', 'late') AND first_offset IS NULL"
         again = kept.where(f"({missed}) AND {counts}").withColumn("topic", F.lit(self.topic))
-        rows = judged(again.drop("arrived_at").withColumnRenamed("appended_at", "arrived_at"), self.stream)
+        raw = again.drop("arrived_at").withColumnRenamed("appended_at", "arrived_at")
+        rows = judged(raw, self.stream, self.writers)
         with self._staged(rows, str(self.stream.arrival)) as (root, staged, _):
             made = deposit(self.session, root, staged, COPIES.empty_table(), {SILVER: silver}, self.tasks)
         files = made.files[SILVER]

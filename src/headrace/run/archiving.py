@@ -21,6 +21,8 @@ from headrace.plan.model import Plan
 from headrace.run.archive import StreamArchive, totals
 from headrace.run.session import local_session
 from headrace.run.source import register
+from headrace.schema.registry_ids import registry_of
+from headrace.schema.writers import writers_of
 from headrace.topics import STATUS, create, open_log, spark_jars, topics
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Archiving:
         self._status = named.topic(STATUS)
         self._told = 0.0
         self.archives = {}
+        ids = registry_of(config, [stage.stream for stage in plan.admissions])
         for stage in plan.admissions:
             lake = open_lake(config, stage.stream)
             # What a batch that was cut off had put down is nobody's.
@@ -62,6 +65,8 @@ class Archiving:
             self.archives[stage.stream.name] = StreamArchive(
                 stage.stream, named.topic(stage.stream.name), self.log, lake, session, clock
             )
+            writers = writers_of(stage.stream, ids, named.topic(stage.stream.name))
+            self.archives[stage.stream.name].writers = writers
         self.progress = {name: _Progress() for name in self.archives}
 
     def step(self) -> bool:
@@ -118,7 +123,7 @@ def main(
     plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None, *, accept_loss: bool = False
 ) -> None:
     """Run a plan's archive until told to stop; a batch under way is finished or leaves nothing."""
-    session = local_session(f"headrace {config.name} archive", jars=spark_jars(config))
+    session = local_session(f"headrace {config.name} archive", jars=spark_jars(config, plan))
     register(session)
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
@@ -127,10 +132,21 @@ def main(
         if accept_loss:
             for archive in archiving.archives.values():
                 archive.accept_loss()
+        archiving.tell(now=True)
+        # A batch that is cut off leaves nothing, so nobody need wait for it.
+        threading.Thread(target=_cancel, args=(stop, session), name="cancel", daemon=True).start()
         while not stop.is_set():
             if not archiving.step():
                 archiving.tell()
                 stop.wait(LOOK)
+    except Exception:
+        if not stop.is_set():
+            raise
     finally:
         archiving.close()
         session.stop()
+
+
+def _cancel(stop: threading.Event, session: SparkSession) -> None:
+    stop.wait()
+    session.sparkContext.cancelAllJobs()

@@ -1,6 +1,6 @@
 """The live pipeline in micro-batches: one admission query per stream and one tile query per tile set.
 
-Records come from the embedded log, tiles go to the changelog. A failing query ends the process: whoever supervises it
+Records come from the project's log, tiles go to the changelog. A failing query ends the process: whoever supervises it
 starts it again, and the checkpoint and idempotent writes make that harmless. How it is doing is told in the topic
 `headrace.status` (`run.status`).
 """
@@ -8,6 +8,7 @@ starts it again, and the checkpoint and idempotent writes make that harmless. Ho
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +19,17 @@ from headrace.define.stream import Stream
 from headrace.plan.model import Admission, Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.progress import as_of, last_batch_end
-from headrace.run.publish import Batch, Place, progress_message, refused_to_topics, tiles_to_changelog
+from headrace.run.publish import Batch, Outlet, Place, progress_message, refused_to_topics, tiles_to_changelog
 from headrace.run.records import stream_of
 from headrace.run.session import local_session
 from headrace.run.source import register
 from headrace.run.status import Status
 from headrace.run.tally import Tally
 from headrace.run.tiles import Target, admitted_once, changelog, tiles
-from headrace.topics import STATUS, create, open_log, topics
+from headrace.schema.registry_ids import registry_of
+from headrace.schema.writers import writers_of
+from headrace.topics import STATUS, create, open_log, spark_jars, topics
+from headrace.watch import Seen, StreamWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +62,7 @@ class AdmissionQuery:
     stream: Stream
     place: Place
     tally: Tally
+    watch: StreamWatch
     query: StreamingQuery
 
 
@@ -67,6 +72,7 @@ class Pipeline:
     def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
         self.plan, self.named, self.session, self.clock = plan, names(config), session, clock
         self.log = open_log(config, clock)
+        self.ids = registry_of(config, [stage.stream for stage in plan.admissions])
         create(self.log, topics(plan, self.named, config.partitions))
         self.partitions = {
             stage.stream.name: len(self.log.end_offsets(self.named.topic(stage.stream.name)))
@@ -85,6 +91,9 @@ class Pipeline:
     def _records(self, stream: Stream) -> DataFrame:
         return stream_of(self.session, self.log, self.named.topic(stream.name), MOST_PER_BATCH)
 
+    def _judged(self, stream: Stream) -> DataFrame:
+        return judged(self._records(stream), stream, writers_of(stream, self.ids, self.named.topic(stream.name)))
+
     def _place(self, stream: Stream, checkpoint: str) -> Place:
         return Place(self.log, self.clock, self.named.topic(stream.name), self.named.path("checkpoints", checkpoint))
 
@@ -92,18 +101,24 @@ class Pipeline:
         stream = stage.stream
         place = self._place(stream, f"{stage.id}-{stage.fingerprint}")
         tally = Tally(place.checkpoint / "headrace" / "verdicts.json")
-        topics = (self.named.topic(f"{stream.name}.dead"), self.named.topic(f"{stream.name}.late"))
-        publish = refused_to_topics(place, stream, *topics, tally.add)
-        rows = judged(self._records(stream), stream)
+        dead, late = self.named.topic(f"{stream.name}.dead"), self.named.topic(f"{stream.name}.late")
+        watch = StreamWatch(stream.name)
+
+        def told(number: int, counts: Mapping[str, int], seen: list[Seen]) -> None:
+            tally.add(number, counts)
+            watch.batch(seen)
+
+        publish = refused_to_topics(place, stream, Outlet(dead, late, self.partitions[stream.name]), told)
+        rows = self._judged(stream)
         query = _start(rows, publish, stage.id, place.checkpoint, mode="append", every=COUNTING)
-        return AdmissionQuery(stream, place, tally, query)
+        return AdmissionQuery(stream, place, tally, watch, query)
 
     def _tile(self, tile_set: TileSet) -> TileQuery:
         stream = tile_set.stream
         place = self._place(stream, f"{tile_set.id}-{tile_set.fingerprint}")
         target = Target(ONLY_RUN, "on_time", self.partitions[stream.name])
         topic = self.named.topic(f"changelog.{tile_set.id}")
-        once = admitted_once(judged(self._records(stream), stream), tile_set)
+        once = admitted_once(self._judged(stream), tile_set)
         publish = tiles_to_changelog(place, tile_set, target, topic)
         rows = changelog(tiles(once, tile_set, target.partitions), tile_set, target)
         query = _start(rows, publish, tile_set.id, place.checkpoint, mode="update", every=AT_ONCE)
@@ -143,7 +158,7 @@ def _start(rows: DataFrame, publish: Batch, name: str, checkpoint: Path, *, mode
 
 def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:
     """Run a plan's pipeline until told to stop."""
-    session = local_session(f"headrace {config.name}")
+    session = local_session(f"headrace {config.name}", jars=spark_jars(config, plan))
     register(session)
     pipeline = Pipeline(plan, config, session, clock or SystemClock())
     try:

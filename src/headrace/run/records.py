@@ -1,7 +1,9 @@
 """Records of a topic as a DataFrame, the same columns whichever log they are in.
 
-`topic, partition, offset, arrived_at, key, value, headers`, as `run.source` describes them. What the bytes mean is
-decided by `run.admit`.
+`topic, partition, offset, arrived_at, key, value, headers`, as `run.source` describes them. Slices of Kafka are read by
+Spark's own connector, inside the JVM. Streams of either log are read by `run.source`, because partitions must advance
+together by arrival: the connector gives each partition a share, and one that is far behind would be overtaken by the
+watermark. What the bytes mean is decided by `run.admit`.
 """
 
 from __future__ import annotations
@@ -9,20 +11,27 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from headrace.kafka.options import for_spark
 from headrace.log.embedded import EmbeddedLog
-from headrace.log.protocol import Offsets
+from headrace.log.kafka import KafkaLog
+from headrace.log.protocol import Log, Offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RECORDS_PER_TASK = 50_000
+# A record without headers has none, and a header without a value an empty one, as in the other logs.
+_HEADERS = (
+    "transform(coalesce(headers, array()), h -> named_struct('key', h.key, 'value', coalesce(h.value, X''))) AS headers"
+)
 
 
-def slice_of(session: SparkSession, log: EmbeddedLog, topic: str, start: Offsets, end: Offsets) -> DataFrame:
+def slice_of(session: SparkSession, log: Log, topic: str, start: Offsets, end: Offsets) -> DataFrame:
     """The records from `start` to `end`, which is fixed: reading it twice gives the same."""
+    if isinstance(log, KafkaLog):
+        return _connected(session, log, topic, start, end)
     options = {
-        "path": str(log.folder),
-        "topic": topic,
+        **_place(log, topic),
         "startingOffsets": _listed(start),
         "endingOffsets": _listed(end),
         "recordsPerSlice": str(RECORDS_PER_TASK),
@@ -30,10 +39,35 @@ def slice_of(session: SparkSession, log: EmbeddedLog, topic: str, start: Offsets
     return session.read.format("headrace_log").options(**options).load()
 
 
-def stream_of(session: SparkSession, log: EmbeddedLog, topic: str, most: int) -> DataFrame:
+def stream_of(session: SparkSession, log: Log, topic: str, most: int) -> DataFrame:
     """The records of a topic as they come, at most so many in a micro-batch."""
-    options = {"path": str(log.folder), "topic": topic, "maxOffsetsPerTrigger": str(most)}
+    options = {**_place(log, topic), "maxOffsetsPerTrigger": str(most), "recordsPerSlice": str(RECORDS_PER_TASK)}
     return session.readStream.format("headrace_log").options(**options).load()
+
+
+def _place(log: Log, topic: str) -> dict[str, str]:
+    if isinstance(log, KafkaLog):
+        # Spark hides what is called a secret wherever it shows a plan.
+        return {"brokers": log.brokers, "topic": topic, "secretOptions": json.dumps(dict(log.options))}
+    if isinstance(log, EmbeddedLog):
+        return {"path": str(log.folder), "topic": topic}
+    raise TypeError(f"Spark cannot read a {type(log).__name__}")
+
+
+def _connected(session: SparkSession, log: KafkaLog, topic: str, start: Offsets, end: Offsets) -> DataFrame:
+    options = {
+        **for_spark(log.options, log.spark_options),
+        "kafka.bootstrap.servers": log.brokers,
+        "kafka.isolation.level": "read_committed",
+        "assign": json.dumps({topic: sorted(end)}),
+        "startingOffsets": f"{{{json.dumps(topic)}: {_listed(start)}}}",
+        "endingOffsets": f"{{{json.dumps(topic)}: {_listed(end)}}}",
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+        "maxRecordsPerPartition": str(RECORDS_PER_TASK),
+    }
+    rows = session.read.format("kafka").options(**options).load()
+    return rows.selectExpr("topic", "partition", "offset", "timestamp AS arrived_at", "key", "value", _HEADERS)
 
 
 def _listed(offsets: Offsets) -> str:

@@ -87,11 +87,11 @@ class Outcome:
 
 def contributing(late_policy: str, judged: Sequence[Judgement]) -> list[tuple[str, Event]]:
     """The events that count, each with its lane. Late ones count only under the policy `update`."""
-    lanes = {"admitted": "on_time", "late": "late"} if late_policy == "update" else {"admitted": "on_time"}
+    counted = ("admitted", "late") if late_policy == "update" else ("admitted",)
     return [
-        (lanes[judgement.verdict], judgement.event)
+        (judgement.lane, judgement.event)
         for judgement in judged
-        if judgement.contributes and judgement.event is not None and judgement.verdict in lanes
+        if judgement.lane is not None and judgement.event is not None and judgement.verdict in counted
     ]
 
 

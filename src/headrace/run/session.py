@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from headrace.machine import find_java
+from headrace.run.avro import LIMITING
 
 SETTINGS: dict[str, str] = {
     # When a query fails, Spark searches the error's whole text with a regular expression that recurses: on a small
     # stack that search overflows, and the query's thread dies without anybody being told.
-    "spark.driver.extraJavaOptions": "-Xss16m",
+    "spark.driver.extraJavaOptions": f"-Xss16m {LIMITING}",
     "spark.driver.memory": "1g",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -29,6 +32,8 @@ SETTINGS: dict[str, str] = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # What a plan shows of its sources' options: nothing that a Kafka cluster may take for a secret.
+    "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas|keystore|truststore|token|credential",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -36,14 +41,19 @@ SETTINGS: dict[str, str] = {
 }
 
 
-def local_session(name: str, slots: int = 2) -> SparkSession:
-    """A Spark session inside this process, with `slots` task slots."""
+def local_session(name: str, slots: int = 2, jars: Sequence[Path] = ()) -> SparkSession:
+    """A Spark session inside this process, with `slots` task slots, and `jars` on its classpath.
+
+    Jars are there only when this starts the JVM: a process has one.
+    """
     # Spark's Python workers must find this very installation, whatever `python3` happens to be first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["JAVA_HOME"] = str(find_java().home)
     builder = SparkSession.builder.master(f"local[{slots}]").appName(name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
+    if jars:
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars)))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

@@ -1,11 +1,13 @@
-"""The embedded log as a Spark data source, for batch reads and micro-batch streams.
+"""A log as a Spark data source, for batch reads and micro-batch streams.
 
     register(spark)
     spark.readStream.format("headrace_log").options(path=..., topic="payments", maxOffsetsPerTrigger=100_000).load()
 
 | option | meaning | default |
 |---|---|---|
-| path, topic | the log's folder, and which topic | needed |
+| topic | which topic | needed |
+| path | the folder of an embedded log | or brokers |
+| brokers, secretOptions | a Kafka cluster, and as JSON the options of librdkafka to reach it | or path |
 | startingOffsets | `earliest`, `latest` or JSON such as `{"0": 5, "1": 0}` | earliest |
 | startingTime | RFC 3339 or microseconds: the first record that arrived then; instead of startingOffsets | |
 | endingOffsets, endingTime | the same for the end of a batch read | latest |
@@ -29,7 +31,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from headrace.clock import micros
 from headrace.errors import ConfigError, did_you_mean, shown
-from headrace.log import EmbeddedLog
+from headrace.log import EmbeddedLog, Log
 from headrace.log.slice import bounded
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ RECORDS_PER_SLICE = 200_000
 # Spark hands options over case-insensitively, in lower case.
 OPTIONS = (
     "path",
+    "brokers",
+    "secretOptions",
     "topic",
     "startingOffsets",
     "startingTime",
@@ -104,16 +108,28 @@ class Settings:
             raise _bad(
                 "unknown-setting", "The source headrace_log has no such option.", name, did_you_mean(name, OPTIONS)
             )
-        for name in ("path", "topic"):
-            if not given.get(name):
-                raise _bad("bad-setting", f"The source headrace_log needs the option {name!r}.", given.get(name))
-        self.path, self.topic = str(given["path"]), str(given["topic"])
+        if not given.get("topic"):
+            raise _bad("bad-setting", "The source headrace_log needs the option 'topic'.", given.get("topic"))
+        self.topic = str(given["topic"])
+        self.path, self.brokers = given.get("path"), given.get("brokers")
+        if bool(self.path) == bool(self.brokers):
+            got = (self.path, self.brokers)
+            raise _bad("bad-setting", "The source headrace_log needs the option 'path' or 'brokers'.", got)
+        self.secret = given.get("secretoptions") or "{}"
         self.start = (given.get("startingoffsets"), given.get("startingtime"))
         self.end = (given.get("endingoffsets"), given.get("endingtime"))
         self.most = _count("maxOffsetsPerTrigger", given.get("maxoffsetspertrigger"))
         self.slice = _count("recordsPerSlice", given.get("recordsperslice")) or RECORDS_PER_SLICE
 
-    def offsets(self, log: EmbeddedLog, bound: tuple[str | None, str | None], otherwise: str) -> dict[int, int]:
+    def open(self) -> Log:
+        """The log."""
+        if self.path:
+            return EmbeddedLog(self.path)
+        from headrace.log.kafka import KafkaLog
+
+        return KafkaLog(str(self.brokers), msgspec.json.decode(self.secret, type=dict[str, str]))
+
+    def offsets(self, log: Log, bound: tuple[str | None, str | None], otherwise: str) -> dict[int, int]:
         """The offsets that a pair of options (offsets, time) means now."""
         text, moment = bound
         if moment is not None:
@@ -140,8 +156,14 @@ class Settings:
 
         if not isinstance(partition, Slice):
             return
-        with EmbeddedLog(self.path) as log:
-            yield from batches(log, self.topic, partition.partition, start=partition.start, end=partition.end)
+        bounds = {"start": partition.start, "end": partition.end}
+        if self.path:
+            with EmbeddedLog(self.path) as log:
+                yield from batches(log, self.topic, partition.partition, **bounds)
+        else:
+            from headrace.log.kafka_arrow import batches as fetched
+
+            yield from fetched(_kept(self), self.topic, partition.partition, **bounds)
 
 
 class BatchReader(DataSourceReader):
@@ -152,7 +174,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """See `DataSourceReader.partitions`. Spark gives an empty range one task, which reads nothing."""
-        with EmbeddedLog(self.settings.path) as log:
+        with self.settings.open() as log:
             end = self.settings.offsets(log, self.settings.end, "latest")
             return list(self.settings.slices(self.settings.offsets(log, self.settings.start, "earliest"), end))
 
@@ -168,14 +190,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if settings.end != (None, None):
             raise _bad("bad-setting", "A stream has no end: endingOffsets and endingTime are for batch.", settings.end)
         self.settings = settings
-        self._log: EmbeddedLog | None = None
+        self._log: Log | None = None
         self._target: dict[int, int] | None = None
 
     @property
-    def log(self) -> EmbeddedLog:
+    def log(self) -> Log:
         """The log, opened in the planning process only: a reader is pickled to its tasks before it is used."""
         if self._log is None:
-            self._log = EmbeddedLog(self.settings.path)
+            self._log = self.settings.open()
         return self._log
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -216,6 +238,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the log."""
         if self._log is not None:
             self._log.close()
+
+
+_clusters: dict[tuple[str, str], Log] = {}
+
+
+def _kept(settings: Settings) -> Log:
+    """A worker's connection to Kafka: workers live on from task to task, and a new connection costs a batch's time."""
+    place = (str(settings.brokers), settings.secret)
+    if place not in _clusters:
+        _clusters[place] = settings.open()
+    return _clusters[place]
 
 
 def _spark(offsets: dict[int, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""How the pipeline is doing, told in a topic: verdict counts, lag, batches, state."""
+"""How the pipeline is doing, told in a topic: verdict counts, lag, batches, state, alarms."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from headrace.log.protocol import Log
 from headrace.run.progress import as_of, last_batch, last_batch_end
 from headrace.run.tally import Tally
 from headrace.run.verdict import VERDICTS
+from headrace.watch.alarm import DROPPED, Alarm, dropped_alarm
 
 if TYPE_CHECKING:
     from headrace.run.pipeline import AdmissionQuery, TileQuery
@@ -28,6 +29,7 @@ class Status:
         self._read: dict[str, tuple[int, int]] = {}
         self._duplicates: dict[str, Tally] = {}
         self._inherited: dict[str, int | None] = {}
+        self._dropping: dict[str, int] = {}
 
     def publish(self, admissions: Sequence[AdmissionQuery], tiles: Sequence[TileQuery]) -> None:
         """Append one record under this component's key."""
@@ -41,6 +43,7 @@ class Status:
             "at": now,
             "streams": {running.stream.name: self._stream(running, tiles, now) for running in admissions},
             "tile_sets": progress,
+            "alarms": [alarm.as_json() for alarm in self._alarms(admissions, tiles, now)],
         }
         self.log.append(self.topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
 
@@ -68,6 +71,7 @@ class Status:
         self._read[name] = (now, read)
         return {
             "read": read,
+            "included": {str(partition): included.get(partition, 0) for partition in ends},
             "verdicts": counts,
             "settled": settled,
             "lag_events": sum(end - included.get(partition, 0) for partition, end in ends.items()),
@@ -86,9 +90,10 @@ class Status:
         run = [told for told in tile.query.recentProgress if "addBatch" in told.durationMs]
         for told in run:
             if told.batchId > tally.batch:
-                tally.add(told.batchId, {"duplicate": _metric(told, "numDroppedDuplicateRows")})
+                dropped = sum(state.numRowsDroppedByWatermark for state in told.stateOperators)
+                tally.add(told.batchId, {"duplicate": _metric(told, "numDroppedDuplicateRows"), DROPPED: dropped})
         if not run:
-            return {"batch": None, "run": tile.target.run}
+            return {"batch": None, DROPPED: tally.totals.get(DROPPED, 0), "run": tile.target.run}
         last = run[-1]
         states = last.stateOperators
         return {
@@ -96,9 +101,19 @@ class Status:
             "batch_ms": last.batchDuration,
             "state_rows": sum(state.numRowsTotal for state in states),
             "state_bytes": sum(state.memoryUsedBytes for state in states),
-            "dropped_by_watermark": sum(state.numRowsDroppedByWatermark for state in states),
+            DROPPED: tally.totals.get(DROPPED, 0),
             "run": tile.target.run,
         }
+
+    def _alarms(self, admissions: Sequence[AdmissionQuery], tiles: Sequence[TileQuery], now: int) -> list[Alarm]:
+        """What is wrong: rates that jumped, arrivals that went back, and rows that the watermark dropped."""
+        found = [alarm for running in admissions for alarm in running.watch.alarms()]
+        for tile in tiles:
+            name, dropped = tile.tile_set.id, self._duplicates[tile.tile_set.id].totals.get(DROPPED, 0)
+            if dropped:
+                since = self._dropping.setdefault(name, now)
+                found.append(dropped_alarm(tile.tile_set.stream.name, name, dropped, since))
+        return found
 
 
 def _metric(progress: Any, name: str) -> int:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.aggregate import EventSql
 from headrace.clock import MINUTE
 from headrace.plan.model import TileSet
-from headrace.run.admit import ARRIVED, EVENT_ID, EVENT_TIME, OFFSET, PARTITION, VERDICT
+from headrace.run.admit import ARRIVED, CLOSED, EVENT_ID, EVENT_TIME, OFFSET, PARTITION, VERDICT
 
 TIME = "~time"
 SPREAD = 10 * MINUTE
@@ -38,8 +38,13 @@ def watermark_delay(tile_set: TileSet) -> int:
 
 
 def admitted_once(judged: DataFrame, tile_set: TileSet) -> DataFrame:
-    """The admitted records, each event once. In a stream, identities are forgotten when no copy can come any more."""
-    timed = judged.where(f"`{VERDICT}` = 'admitted'").withColumn(TIME, F.expr(f"timestamp_micros(`{EVENT_TIME}`)"))
+    """The admitted records of the on-time lane, each event once.
+
+    In a stream, identities are forgotten when no copy can come any more. What was appended after its tile was closed is
+    left to the late lane: Spark's watermark would drop it here.
+    """
+    admitted = judged.where(f"`{VERDICT}` = 'admitted' AND NOT `{CLOSED}`")
+    timed = admitted.withColumn(TIME, F.expr(f"timestamp_micros(`{EVENT_TIME}`)"))
     if timed.isStreaming:
         timed = timed.withWatermark(f"`{TIME}`", f"{watermark_delay(tile_set)} microseconds")
     return timed if tile_set.stream.event_id is None else timed.dropDuplicates([EVENT_ID, TIME])

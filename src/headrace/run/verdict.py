@@ -2,6 +2,11 @@
 
 Tested in this order: malformed, invalid, future, late, duplicate, admitted. The order records are handed in does not
 matter: they are judged by (arrived_at, partition, offset).
+
+A record that was appended again later (a replayed dead letter, say) carries its arrival in the header
+`headrace.arrived_at`, whatever the stream's arrival source is, and its verdict goes by that arrival. What has happened
+in the meantime it cannot undo: among copies of one event it stands where it was appended, and if its tile was closed by
+then it travels in the late lane.
 """
 
 from __future__ import annotations
@@ -14,10 +19,16 @@ from typing import Any
 from headrace.clock import SECOND, parse_timestamp
 from headrace.define.stream import Stream
 from headrace.log.record import Record
-from headrace.schema.json import decoder
+from headrace.schema.json_rules import EARLIEST, LATEST
+from headrace.schema.wire import SchemaIds, decoder
 
 VERDICTS = ("malformed", "invalid", "future", "late", "duplicate", "admitted")
 DEAD = ("malformed", "invalid", "future")
+
+RESERVED = "headrace."
+"""What the names of Headrace's own headers begin with."""
+ARRIVED_AT, REPLAY_OF = "headrace.arrived_at", "headrace.replay_of"
+"""A record's arrival in microseconds when it is not the append's; the partition/offset it was appended at before."""
 
 Place = tuple[int, int, int]
 """(arrived_at, partition, offset): the order in which things became known."""
@@ -49,6 +60,20 @@ class Judgement:
     event: Event | None = None
     first: Place | None = None
     conflict: bool = False
+    closed: bool = False
+
+    @property
+    def lane(self) -> str | None:
+        """The lane in which the event counts, if its stream's late policy lets it; None when it does not count."""
+        if not self.contributes:
+            return None
+        return "late" if self.closed or self.verdict == "late" else "on_time"
+
+    @property
+    def order(self) -> Place:
+        """Its place among the copies of its event: that of its append when it was appended again later."""
+        appended_again = any(name == ARRIVED_AT for name, _ in self.record.headers)
+        return (self.record.arrived_at, *self.place[1:]) if appended_again else self.place
 
     @property
     def contributes(self) -> bool:
@@ -56,12 +81,15 @@ class Judgement:
         return self.verdict == "admitted" or (self.verdict == "late" and self.first is None)
 
 
-def judge(stream: Stream, records: Iterable[Record]) -> list[Judgement]:
-    """Every record's verdict, in the order in which the records became known."""
-    read = _reader(stream)
-    readings = sorted((read(record) for record in records), key=lambda judged: judged.place)
+def judge(stream: Stream, records: Iterable[Record], ids: SchemaIds | None = None) -> list[Judgement]:
+    """Every record's verdict, in the order in which the records became known.
+
+    `ids` is where the schemas of Avro records are looked up; without it only the stream's own is known.
+    """
+    read = reader(stream, ids)
+    readings = sorted((read(record) for record in records), key=lambda judged: judged.order)
     seen: dict[tuple[str, int], Judgement] = {}
-    return [_against_copies(judged, seen) for judged in readings]
+    return sorted((_against_copies(judged, seen) for judged in readings), key=lambda judged: judged.place)
 
 
 def _against_copies(judged: Judgement, seen: dict[tuple[str, int], Judgement]) -> Judgement:
@@ -75,12 +103,15 @@ def _against_copies(judged: Judgement, seen: dict[tuple[str, int], Judgement]) -
     verdict = "late" if judged.verdict == "late" else "duplicate"
     reason = f"a copy of partition {first.place[1]}, offset {first.place[2]}"
     conflict = first.event.row != event.row
-    return Judgement(judged.record, judged.place, verdict, reason, event, first.place, conflict)
+    return Judgement(judged.record, judged.place, verdict, reason, event, first.place, conflict, judged.closed)
 
 
-def _reader(stream: Stream) -> Callable[[Record], Judgement]:
+Read = Callable[[Record], Judgement]
+
+
+def reader(stream: Stream, ids: SchemaIds | None = None) -> Read:
     """A function that gives a record its verdict as far as the record alone decides it."""
-    decode = decoder(stream.schema)
+    decode = decoder(stream, ids)
     checks = [(name, check.python()) for name, check in stream.checks]
     time_field, id_field = stream.event_time, stream.event_id
     lateness, skew, stored = (
@@ -90,19 +121,23 @@ def _reader(stream: Stream) -> Callable[[Record], Judgement]:
     )
 
     def read(record: Record) -> Judgement:
-        place = (record.arrived_at, record.partition, record.offset)
+        again = next((value for name, value in record.headers if name == ARRIVED_AT), None)
         decoded = decode(record.value or b"")
         row = decoded.row
+        if again is not None:
+            arrived_at = _whole(again.decode("utf-8", "replace"))
+        else:
+            arrived_at = record.arrived_at if stored else _declared_arrival(stream, record, row)
+        place = (record.arrived_at if arrived_at is None else arrived_at, record.partition, record.offset)
         if row is None:
             fault = decoded.fault
             return Judgement(record, place, fault.kind if fault else "malformed", fault.reason if fault else None)
         for name, check in checks:
             if check(row) is False:
                 return Judgement(record, place, "invalid", f"check {name} is false")
-        arrived_at = record.arrived_at if stored else _declared_arrival(stream, record, row)
         if arrived_at is None:
-            return Judgement(record, place, "invalid", f"header {stream.arrival.name} holds no arrival time")
-        place = (arrived_at, record.partition, record.offset)
+            source = stream.arrival.name if again is None else ARRIVED_AT
+            return Judgement(record, place, "invalid", f"header {source} holds no arrival time")
         event_time = row[time_field]
         identity = f"{record.topic}/{record.partition}/{record.offset}" if id_field is None else str(row[id_field])
         event = Event(row, event_time, identity, place)
@@ -112,20 +147,32 @@ def _reader(stream: Stream) -> Callable[[Record], Judgement]:
         if arrived_at - event_time > lateness:
             behind = (arrived_at - event_time) // SECOND
             return Judgement(record, place, "late", f"arrived {behind} s after it happened", event)
-        return Judgement(record, place, "admitted", None, event)
+        closed = again is not None and record.arrived_at - event_time > lateness
+        return Judgement(record, place, "admitted", None, event, closed=closed)
 
     return read
 
 
-def _declared_arrival(stream: Stream, record: Record, row: Mapping[str, Any]) -> int | None:
+def _declared_arrival(stream: Stream, record: Record, row: Mapping[str, Any] | None) -> int | None:
     """Arrival from the field or header the stream names; a header holds RFC 3339 text or microseconds."""
     if stream.arrival.source == "field":
-        return int(row[stream.arrival.name or ""])
+        return None if row is None else int(row[stream.arrival.name or ""])
     for name, value in record.headers:
         if name == stream.arrival.name:
             text = value.decode("utf-8", "replace")
-            return int(text) if text.isascii() and text.isdigit() else parse_timestamp(text)
+            if text.isascii() and text.isdigit():
+                return _whole(text)
+            moment = parse_timestamp(text)
+            return moment if moment is not None and EARLIEST <= moment <= LATEST else None
     return None
+
+
+def _whole(text: str) -> int | None:
+    """Microseconds as a header holds them, within the years 1 to 9999: beyond them a difference could overflow."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(LATEST))):
+        return None
+    return int(text) if EARLIEST <= int(text) <= LATEST else None
 
 
 def count_verdicts(judged: Iterable[Judgement]) -> dict[str, int]:

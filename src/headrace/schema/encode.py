@@ -47,6 +47,16 @@ def coerce(schema: Struct, row: Mapping[str, Any]) -> dict[str, Any]:
     return read
 
 
+def encoded(schema: Struct, row: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    """The row as JSON and as a reader will have it: `encode` and `coerce` in one.
+
+    >>> from headrace.schema.types import schema_of
+    >>> encoded(schema_of({"n": int}), {"n": 7})
+    (b'{"n":7}', {'n': 7})
+    """
+    return _written(schema, row)
+
+
 def _written(schema: Struct, row: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
     try:
         data = _struct(schema, row, "").encode()

@@ -20,6 +20,9 @@ from headrace.errors import SchemaError, shown
 from headrace.schema.compatibility import Change, check
 from headrace.schema.types import NAME, Struct, from_form
 
+FOLDER = "schemas"
+"""Where a project keeps them, beside headrace.toml."""
+
 _FILE = re.compile(r"([1-9][0-9]{0,8})[.]json")
 _SIDES = {"backward": "Readers of the new schema must read old records", "forward": "Old readers must read new records"}
 

@@ -6,12 +6,12 @@ row's own text, unless it was dated anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from headrace.clock import show_time
 from headrace.define.stream import Stream
-from headrace.errors import shown
+from headrace.errors import DataError, shown
 from headrace.log.record import Message
 from headrace.schema.encode import encode
 from headrace.schema.json import decoder
@@ -27,10 +27,12 @@ class Checked(NamedTuple):
 
 
 Check = Callable[[Row], Checked | Fault]
+Write = Callable[[Mapping[str, Any]], bytes]
+"""From a row to a record's bytes, for streams whose records are not JSON."""
 
 
-def checker(stream: Stream) -> Check:
-    """A function that reads a row, or says what is wrong with it.
+def checker(stream: Stream, write: Write | None = None) -> Check:
+    """A function that reads a row, or says what is wrong with it; `write` makes its bytes when they are not its text.
 
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp("s")}, event_time="at")
@@ -50,7 +52,10 @@ def checker(stream: Stream) -> Check:
         for name, holds in checks:
             if holds(decoded.row) is False:
                 return Fault(row.place, f"check {name} is false", shown(row.value.decode("utf-8", "replace")))
-        return Checked(row.value, decoded.row)
+        try:
+            return Checked(row.value if write is None else write(decoded.row), decoded.row)
+        except DataError as error:
+            return Fault(row.place, error.message.rstrip("."), error.got or "")
 
     return check
 
@@ -61,7 +66,7 @@ def unchecked(stream: Stream) -> Check:
     return lambda row: Checked(row.value, decode(row.value).row)
 
 
-def dated(stream: Stream, checked: Checked, event_time: int) -> Checked:
+def dated(stream: Stream, checked: Checked, event_time: int, write: Write | None = None) -> Checked:
     """The same row, happening at another time. A declared arrival moves with it."""
     if checked.fields is None:
         return checked
@@ -72,7 +77,7 @@ def dated(stream: Stream, checked: Checked, event_time: int) -> Checked:
     fields = {**checked.fields, stream.event_time: moved}
     if stream.arrival.source == "field" and stream.arrival.name not in (None, stream.event_time):
         fields[str(stream.arrival.name)] += by
-    return Checked(encode(stream.schema, fields), fields)
+    return Checked(encode(stream.schema, fields) if write is None else write(fields), fields)
 
 
 def message(stream: Stream, checked: Checked, now: int) -> Message:

@@ -16,6 +16,7 @@ from headrace.clock import Clock, SystemClock
 from headrace.define.stream import Stream
 from headrace.errors import DataError
 from headrace.log.protocol import Log
+from headrace.schema.wire import SchemaIds, row_writer
 from headrace.send.check import Check, Checked, checker, dated, message, unchecked
 from headrace.send.source import Fault, Row, Source
 
@@ -37,12 +38,15 @@ class Wish:
         Leave bad rows out instead of ending at the first.
     raw
         Send lines as they are, bad ones too.
+    ids
+        Where the schemas of a stream in the Confluent wire format are kept; without it its own is taken.
     """
 
     rate: float | None = None
     rebase: bool = False
     keep_going: bool = False
     raw: bool = False
+    ids: SchemaIds | None = None
 
 
 @dataclass
@@ -111,7 +115,8 @@ def send(
         Called after every append with how much of the source has been read, and what has been done.
     """
     clock, pace = clock or SystemClock(), pace or Pace(wish.rate)
-    check = unchecked(stream) if wish.raw else checker(stream)
+    write = None if stream.format == "json" else row_writer(stream, wish.ids, topic)
+    check = unchecked(stream) if wish.raw else checker(stream, write)
     shift = _shift(source, stream, check, clock) if wish.rebase and wish.rate is None else 0
     done = Sent()
     with closing(source.rows(stream.schema)) as rows:
@@ -119,7 +124,7 @@ def send(
             good, fault = _good(batch, check, done, keep_going=wish.keep_going)
             now = clock.now()
             if wish.rebase:
-                good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift) for row in good]
+                good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift, write) for row in good]
             log.append_batch(topic, [message(stream, row, now) for row in good])
             done.sent += len(good)
             progress(batch[-1].done, done)

@@ -1,7 +1,7 @@
 """Serving over HTTP: values out, events in, how things stand, and one shape for every error.
 
     GET  /v1/features/{view}/{key...}    all features of a key, now
-    POST /v1/events/{stream}             one event, or JSON lines
+    POST /v1/events/{stream}             one event, JSON lines, or a JSON array; perhaps compressed
     GET  /health  /ready                 alive; able to answer
     GET  /  /status.json                 the page and its twin
 
@@ -28,14 +28,16 @@ from starlette.routing import Route
 from headrace.clock import Clock, show_time
 from headrace.errors import DataError, HeadraceError, ProjectError, UsageError, shown
 from headrace.serve import key as keys
-from headrace.serve.events import LINES, Intake, lines
+from headrace.serve.body import events_of, read_body
+from headrace.serve.events import Accepted, Intake
 from headrace.serve.form import answer_json
+from headrace.serve.limits import BusyError, Limits, Take, refuse_when_behind, room_for
 from headrace.serve.monitor import Monitor
 from headrace.serve.page import render
 from headrace.serve.reading import Reader
 
-LARGEST_BODY = 1_000_000
 FEATURES = b"/v1/features/"
+STATUSES = {"too-large": 413, "bad-encoding": 415}
 PATHS = "/v1/features/{view}/{key}, /v1/events/{stream}, /health, /ready, /status.json and /"
 
 _logger = logging.getLogger(__name__)
@@ -52,13 +54,14 @@ class Parts:
     intake: Intake
     monitor: Monitor
     clock: Clock
+    limits: Limits
 
 
 class Handlers:
     """One method for each path."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+        self._parts, self._room = parts, room_for(parts.limits)
 
     async def features(self, request: Request) -> Response:
         """All features of a key."""
@@ -87,15 +90,9 @@ class Handlers:
         if given not in ({}, {"unchecked": "1"}):
             hint = "The one parameter is unchecked=1, which appends events as they are."
             raise DataError("bad-request", "The query is not known.", got=shown(given), hint=hint)
-        body = await _body(request)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        accepted = await run_in_threadpool(
-            parts.intake.take,
-            name,
-            lines(body) if kind in LINES else [body],
-            unchecked=bool(given),
-            arrival=request.headers.get(taken.arrival.name or ""),
-        )
+        refuse_when_behind(name, parts.monitor.behind.get(name), parts.monitor.free_disk, parts.limits)
+        with self._room.request() as take:
+            accepted = await self._take(request, take, name, taken.arrival.name, unchecked=bool(given))
         parts.monitor.answered["events"] += len(accepted)
         places = [
             {
@@ -106,6 +103,17 @@ class Handlers:
             for place in accepted
         ]
         return _json({"stream": name, "accepted": len(places), "positions": places}, status=202)
+
+    async def _take(
+        self, request: Request, take: Take, stream: str, arrival: str | None, *, unchecked: bool
+    ) -> list[Accepted]:
+        body = await read_body(request, self._parts.limits.max_body, take)
+        kind, held = request.headers.get("content-type", ""), request.headers.get(arrival or "")
+
+        def append() -> list[Accepted]:
+            return self._parts.intake.take(stream, events_of(body, kind), unchecked=unchecked, arrival=held)
+
+        return await run_in_threadpool(append)
 
     async def health(self, _: Request) -> Response:
         """The process lives."""
@@ -149,13 +157,16 @@ def build_app(parts: Parts) -> Starlette:
             Route("/status.json", made.status, methods=["GET"]),
             Route("/", made.page, methods=["GET"]),
         ],
-        exception_handlers={HeadraceError: made.refused, HTTPException: made.refused, Exception: made.refused},
+        exception_handlers=dict.fromkeys((HeadraceError, BusyError, HTTPException, Exception), made.refused),
     )
 
 
 def _told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Mapping[str, str]]:
     """Status, body and headers of an error."""
     headers: Mapping[str, str] = {}
+    if isinstance(error, BusyError):
+        # Whatever is left of the body is not read, so the connection ends with the answer.
+        return 429, error.error.as_json(), {"retry-after": str(error.seconds), "connection": "close"}
     if isinstance(error, HTTPException):
         headers = error.headers or {}
         path = shown(request.url.path)
@@ -166,24 +177,11 @@ def _told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], M
         error = ProjectError("unknown-path", "There is nothing at this path.", got=path, hint=f"There is {PATHS}.")
     if not isinstance(error, HeadraceError):
         return 500, HeadraceError("internal", "The server failed.", hint="Its log has the details.").as_json(), headers
-    status = 413 if error.code == "too-large" else error.http_status
+    status = STATUSES.get(error.code, error.http_status)
+    if status == 413:
+        headers = {"connection": "close"}
     said = error.as_json()
     return status, said if status < 500 else {**said, "where": None, "got": None}, headers
-
-
-async def _body(request: Request) -> bytes:
-    """The body, refused as soon as it is too large."""
-    body = b""
-    declared = request.headers.get("content-length", "0")
-    if not declared.isdecimal() or int(declared) <= LARGEST_BODY:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LARGEST_BODY:
-                break
-        else:
-            return body
-    message = f"A request takes at most {LARGEST_BODY:,} bytes."
-    raise DataError("too-large", message, hint="Send fewer events at a time.")
 
 
 def _raw_path(request: Request) -> bytes:

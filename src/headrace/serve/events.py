@@ -1,7 +1,8 @@
-"""Events in over HTTP: one JSON object, or JSON lines, held to the stream's schema and checks before they are appended.
+"""Events in over HTTP: held to the stream's schema and checks before they are appended, all of a request or none.
 
-A producer is told at once what the pipeline would have refused, and then nothing of its request is in the log.
-Whether an event is late, a duplicate or from the future is not decided here: that needs its arrival.
+Events come as JSON, one or many (`body` cuts a request into them), and are kept in their stream's own format. Whoever
+sends them is told at once what the pipeline would have refused, and then nothing of the request is in the log. Whether
+an event is late, a duplicate or from the future is not decided here: that needs its arrival.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from headrace.log.protocol import Log
 from headrace.log.record import Headers, Message, Position
 from headrace.plan.model import Plan
 from headrace.schema.json import decoder
-
-LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
-"""Content types that say: one event a line."""
+from headrace.schema.wire import SchemaIds, row_writer
 
 Row = Mapping[str, Any]
 Read = Callable[[bytes], Row | str]
@@ -54,8 +53,9 @@ class Intake:
     [0]
     """
 
-    def __init__(self, plan: Plan, log: Log, names: Names, clock: Clock) -> None:
-        self._log, self._names, self._clock = log, names, clock
+    def __init__(self, plan: Plan, log: Log, names: Names, clock: Clock, ids: SchemaIds | None = None) -> None:
+        self._log, self._names, self._clock, self._ids = log, names, clock, ids
+        self._writers: dict[str, Callable[[Row], bytes]] = {}
         self._streams = {stage.stream.name: stage.stream for stage in plan.admissions}
         self._readers: dict[str, Read] = {}
 
@@ -88,7 +88,8 @@ class Intake:
         headers: Headers = ()
         if taken.arrival.source == "header":
             headers = ((str(taken.arrival.name), (arrival or show_time(self._clock.now())).encode()),)
-        messages = [Message(value, _key(taken, row), headers) for value, row in zip(values, rows, strict=True)]
+        bodies = values if unchecked or taken.format == "json" else self._written(taken, rows)
+        messages = [Message(body, _key(taken, row), headers) for body, row in zip(bodies, rows, strict=True)]
         topic = self._names.topic(stream)
         return self._arrivals(topic, self._log.append_batch(topic, messages))
 
@@ -96,6 +97,13 @@ class Intake:
         if stream.name not in self._readers:
             self._readers[stream.name] = reader(stream)
         return self._readers[stream.name]
+
+    def _written(self, stream: Stream, rows: Sequence[Row | str]) -> list[bytes]:
+        """Events in the format of their stream; they come as JSON whatever it is."""
+        if stream.name not in self._writers:
+            self._writers[stream.name] = row_writer(stream, self._ids, self._names.topic(stream.name))
+        write = self._writers[stream.name]
+        return [write(row) for row in rows if not isinstance(row, str)]
 
     def _arrivals(self, topic: str, positions: Sequence[Position]) -> list[Accepted]:
         """The positions with the arrival times the log gave: in each partition the events lie side by side."""
@@ -107,15 +115,6 @@ class Intake:
                 arrived |= {(partition, record.offset): record.arrived_at for record in found}
                 at = found[-1].offset + 1
         return [Accepted(*position, arrived.get(position)) for position in positions]
-
-
-def lines(body: bytes) -> list[bytes]:
-    r"""The lines of a body that hold something.
-
-    >>> lines(b'{"a": 1}\r\n\n{"a": 2}')
-    [b'{"a": 1}', b'{"a": 2}']
-    """
-    return [line for each in body.split(b"\n") if (line := each.strip(b" \t\r"))]
 
 
 def reader(stream: Stream) -> Read:

@@ -19,7 +19,9 @@ from headrace.config import Names
 from headrace.define.view import View
 from headrace.errors import HeadraceError
 from headrace.log.protocol import Log
+from headrace.machine import free_disk_bytes
 from headrace.plan.model import Plan, TileSet
+from headrace.serve.limits import Behind
 from headrace.serve.reading import Reader
 from headrace.store.materialise import Materialiser
 from headrace.topics import STATUS, last_status
@@ -49,6 +51,8 @@ class Monitor:
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
         self._log_error: str | None = "not looked yet"
+        self.behind: dict[str, Behind] = {}
+        self.free_disk: int | None = None
         self._published = self._cleaned = clock.now()
         self.reads: deque[float] = deque(maxlen=READS)
         self.answered: dict[str, int] = {"features": 0, "events": 0, "errors": 0}
@@ -92,6 +96,18 @@ class Monitor:
             return
         if said is not None and isinstance(said[1], dict):
             self._pipeline = {**said[1], "at": said[0]}
+        self.behind = {stage.stream.name: self._lag_of(stage.stream.name) for stage in self._plan.admissions}
+        folder = getattr(self._log, "folder", None)
+        self.free_disk = None if folder is None else free_disk_bytes(folder)
+
+    def _lag_of(self, stream: str) -> Behind:
+        """How much of a stream the pipeline has yet to read: up to what it last said, also when it has died since."""
+        topic = self._names.topic(stream)
+        said = (self._pipeline or {}).get("streams", {}).get(stream, {})
+        included = {int(number): at for number, at in said.get("included", {}).items()}
+        reached = self._log.start_offsets(topic) | included
+        events = sum(max(0, end - reached.get(number, 0)) for number, end in self._log.end_offsets(topic).items())
+        return Behind(events, float(said.get("rate_per_s", 0.0)))
 
     def _sample(self, tiles: TileSet, now: int) -> None:
         samples, said = self._fresh[tiles.id], self._reader.progress(tiles)
@@ -121,6 +137,7 @@ class Monitor:
             "pipeline": None if not said else {"at": show_time(said["at"]), "age_ms": (now - said["at"]) / 1_000},
             "streams": said.get("streams", {}),
             "tile_sets": said.get("tile_sets", {}),
+            "alarms": said.get("alarms", []),
             **self._told(now),
         }
 

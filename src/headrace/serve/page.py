@@ -27,7 +27,8 @@ def _template() -> str:
 
 def render(status: Mapping[str, Any]) -> str:
     """The page for a status as `Monitor.status` gives it."""
-    parts = (_head(status), _figures(status), _streams(status), _tiles(status), _views(status), _filler(status))
+    shown = (_head, _alarms, _figures, _streams, _tiles, _views, _filler)
+    parts = [part(status) for part in shown]
     filled = {
         "project": escape(status["project"]),
         "shape": escape(_shape(status)),
@@ -60,6 +61,12 @@ def _state(status: Mapping[str, Any]) -> tuple[str, str]:
         return f"waiting for {', '.join(status['waiting_for'])}".replace("_", " "), "warn"
     silent = status["pipeline"]["age_ms"] > SILENT_MS
     return ("pipeline silent", "warn") if silent else ("ready", "good")
+
+
+def _alarms(status: Mapping[str, Any]) -> str:
+    """What is wrong, in sentences; the script writes the list anew, and without one there is nothing to see."""
+    said = "".join(f"<li>{escape(alarm['says'])}</li>" for alarm in status["alarms"])
+    return f'<ul id="alarms" role="alert">{said}</ul>'
 
 
 def _figures(status: Mapping[str, Any]) -> str:

@@ -22,8 +22,11 @@ from headrace.config import Config, Names, names
 from headrace.errors import ConfigError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
+from headrace.schema.registry_ids import registry_of
+from headrace.schema.wire import SchemaIds
 from headrace.serve.app import Parts, build_app
 from headrace.serve.events import Intake
+from headrace.serve.limits import Limits
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
 from headrace.store.lmdb import LmdbStore
@@ -61,9 +64,11 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clo
     ready = named.path(READY_FILE)
     with listening(config.host, config.port if port is None else port) as listener, open_log(config) as log:
         create(log, topics(plan, named, config.partitions))
+        ids = registry_of(config, [stage.stream for stage in plan.admissions])
         with LmdbStore(named.path("store")) as store:
             try:
-                serve(listener, Serving(plan, log, store, named, clock), stop, lambda: announce(ready, listener))
+                serving = Serving(plan, log, store, named, clock, ids, Limits.of(config))
+                serve(listener, serving, stop, lambda: announce(ready, listener))
             finally:
                 _withdraw(ready)
 
@@ -71,13 +76,23 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clo
 class Serving:
     """The parts of a serving process, put together."""
 
-    def __init__(self, plan: Plan, log: Log, store: Store, named: Names, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        log: Log,
+        store: Store,
+        named: Names,
+        clock: Clock | None = None,
+        ids: SchemaIds | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         clock = clock or SystemClock()
         changelogs = [named.topic(f"changelog.{tiles.id}") for tiles in plan.tile_sets]
         reader = Reader(plan, store)
         self.filler = Materialiser(log, store, changelogs, clock=clock)
         self.monitor = Monitor(reader, self.filler, log, named, clock)
-        self.app = build_app(Parts(reader, Intake(plan, log, named, clock), self.monitor, clock))
+        intake = Intake(plan, log, named, clock, ids)
+        self.app = build_app(Parts(reader, intake, self.monitor, clock, limits or Limits()))
 
 
 def serve(listener: socket.socket, serving: Serving, stop: threading.Event, started: Callable[[], None]) -> None:

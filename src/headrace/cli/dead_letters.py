@@ -1,0 +1,210 @@
+"""`headrace dead-letters`: what was refused, why, what would become of it now; send it again, or let it go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli import letters, options
+from headrace.cli.output import data, data_json, table, talk
+from headrace.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    from headrace.define.stream import Stream
+    from headrace.letters.again import Again
+    from headrace.letters.replay import Replayed
+    from headrace.run.letter import Letter
+
+SHOWN = 50
+LEFT = 1
+
+
+@click.group("dead-letters")
+def command() -> None:
+    """List, show, replay and drop dead letters.
+
+    A dead letter is a record that is malformed, invalid or from the future. It is named by its position,
+    PARTITION/OFFSET. STREAM may be left out when the project has only one.
+    """
+
+
+def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which letters are meant."""
+    kinds = click.Choice(["malformed", "invalid", "future"])
+    verdict = click.option("--verdict", type=kinds, help="Those with this verdict.")
+    reason = click.option("--reason", metavar="TEXT", help="Those whose reason contains this text.")
+    since = click.option("--since", metavar="WHEN", help="Those that arrived since a time, or an age such as 2h.")
+    return verdict(reason(since(function)))
+
+
+@command.command("list")
+@click.argument("stream", required=False, metavar="[STREAM]")
+@options.project_options
+@_filters
+@click.option("--limit", type=click.IntRange(1), default=SHOWN, metavar="N", help=f"The newest N; {SHOWN} by default.")
+@options.as_json
+def list_letters(
+    stream: str | None, path: Path | None, env: str | None, limit: int, as_json: bool, **filters: Any
+) -> None:
+    """List dead letters, with how many there are for each reason."""
+    from headrace.letters.choose import choose, reasons
+
+    told = {}
+    with letters.opened(path, env) as opened:
+        for declared in letters.streams(opened.project, stream):
+            there = opened.letters(declared, values=False)
+            chosen = choose(there, letters.wanted((), **filters))
+            counts = [{"verdict": v, "reason": r, "letters": n} for v, r, n in reasons(chosen)]
+            shown_letters = [letters.brief(letter) for letter in chosen[-limit:]]
+            told[declared.name] = {"total": len(there), "matching": len(chosen), "reasons": counts}
+            told[declared.name]["letters"] = shown_letters
+    if as_json:
+        data_json({"streams": told})
+        return
+    for name, held in told.items():
+        _show_list(name, held)
+
+
+def _show_list(name: str, held: dict[str, Any]) -> None:
+    count = held["matching"]
+    data(f"stream {name}: {count:,} dead {'letter' if count == 1 else 'letters'}")
+    for each in held["reasons"]:
+        data(f"  {each['letters']:,} {each['verdict']}: {each['reason']}")
+    if held["letters"]:
+        columns = ("id", "arrived_at", "verdict", "size", "reason")
+        table(columns, [[f"{each[name]}" for name in columns] for each in held["letters"]])
+    if count > len(held["letters"]):
+        talk(f"{count - len(held['letters']):,} older ones are not shown; see --limit.")
+
+
+@command.command("show")
+@click.argument("given", nargs=-1, required=True, metavar="[STREAM] ID")
+@options.project_options
+@click.option("--raw", is_flag=True, help="Write the value's bytes and nothing else.")
+@options.as_json
+def show_letter(given: tuple[str, ...], path: Path | None, env: str | None, raw: bool, as_json: bool) -> None:
+    """Show one dead letter, and what admission says of it now."""
+    from headrace.clock import SystemClock
+    from headrace.letters.again import again
+    from headrace.letters.choose import choose
+
+    with letters.opened(path, env) as opened:
+        declared, ids = letters.named(opened.project, given)
+        if len(ids) != 1:
+            raise UsageError("bad-usage", "Name one letter, as PARTITION/OFFSET.", got=shown(" ".join(given)))
+        (letter,) = choose(opened.letters(declared, values=True), letters.wanted(ids))
+        now = again(letter, declared, now=SystemClock().now(), read=opened.reader(declared))
+    if raw:
+        click.echo(letter.value or b"", nl=False)
+    elif as_json:
+        data_json({"stream": declared.name, **letters.whole(letter), "now": letters.now(now)})
+    else:
+        _show(declared.name, letter, now)
+
+
+def _show(stream: str, letter: Letter, now: Again) -> None:
+    from headrace.clock import show_time
+
+    data(f"{stream} {letter.id}: {letter.verdict}, {letter.reason}")
+    data(f"arrived: {show_time(letter.arrived_at)}")
+    for name, value in (("key", letter.key), *((f"header {name}", value) for name, value in letter.headers)):
+        if value is not None:
+            data(f"{name}: {letters.readable(value)}")
+    judged = now.judgement
+    data(f"now: {judged.verdict}{f', {judged.reason}' if judged.reason else ''}")
+    if letter.replaying is not None:
+        data("a replay of it was cut off; the next one finds out how far it came")
+    data(f"value: {'null' if letter.value is None else f'{letter.size:,} bytes'}")
+    if letter.value:
+        data(letters.readable(letter.value))
+
+
+@command.command("replay")
+@click.argument("given", nargs=-1, metavar="[STREAM] [ID]...")
+@options.project_options
+@_filters
+@click.option("--all", "every", is_flag=True, help="All of them.")
+@click.option("--value", "file", type=click.File("rb"), metavar="FILE", help="A mended value for the one letter named.")
+@click.option("--force", is_flag=True, help="Also those that would be dead letters again.")
+@options.as_json
+def replay_letters(
+    given: tuple[str, ...], path: Path | None, env: str | None, every: bool, force: bool, as_json: bool, **more: Any
+) -> int:
+    """Send dead letters to their stream again, each exactly once.
+
+    A record goes through admission again, as if it came when it first arrived. Letters that would be refused again are
+    left where they are and listed; the exit code is then 1. A replay that was cut off is finished by the next one.
+    """
+    from headrace.cli.bar import bar
+    from headrace.clock import SystemClock
+    from headrace.config import names
+    from headrace.letters.lock import locked
+    from headrace.letters.replay import Replayed, Wish, replay
+
+    file = more.pop("file")
+    with letters.opened(path, env) as opened, locked(names(opened.project.config)), bar("replaying") as advance:
+        declared, ids = letters.named(opened.project, given)
+        wanted = letters.restricted(letters.wanted(ids, **more), every=every)
+        if file is not None and len(ids) != 1:
+            raise UsageError("bad-usage", "--value mends the one letter that is named.", got=shown(" ".join(ids)))
+        value, topics = None if file is None else file.read(), opened.topics(declared)
+        wish = Wish(wanted, force, value, opened.reader(declared))
+
+        def progress(done: int, total: int) -> None:
+            advance(done, total, f"{done:,} letters")
+
+        there = {topics.source, topics.dead} <= opened.log.topics().keys()
+        done = replay(opened.log, declared, topics, wish, SystemClock(), progress) if there else Replayed()
+    return _tell(declared, done, as_json=as_json)
+
+
+def _tell(stream: Stream, done: Replayed, *, as_json: bool) -> int:
+    for each in done.left:
+        talk(f"left: {each.id}: {each.verdict}, {each.reason}")
+    found = f", {len(done.found):,} found that an earlier replay had sent" if done.found else ""
+    talk(f"Replayed {len(done.sent):,} of {stream.name}, {len(done.left):,} left{found}.")
+    if as_json:
+        sent = [{"id": each.id, **each.position._asdict(), "verdict": each.verdict} for each in done.sent]
+        left = [{"id": each.id, "verdict": each.verdict, "reason": each.reason} for each in done.left]
+        data_json({"stream": stream.name, "replayed": sent, "found": done.found, "left": left})
+    return LEFT if done.left else 0
+
+
+@command.command("drop")
+@click.argument("given", nargs=-1, metavar="[STREAM] [ID]...")
+@options.project_options
+@_filters
+@click.option("--all", "every", is_flag=True, help="All of them.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@options.as_json
+def drop_letters(
+    given: tuple[str, ...], path: Path | None, env: str | None, every: bool, yes: bool, as_json: bool, **filters: Any
+) -> int:
+    """Take dead letters away for good. The lake keeps their records."""
+    from headrace.config import names
+    from headrace.letters.choose import choose
+    from headrace.letters.lock import locked
+    from headrace.letters.replay import drop
+
+    with letters.opened(path, env) as opened, locked(names(opened.project.config)):
+        declared, ids = letters.named(opened.project, given)
+        wanted = letters.restricted(letters.wanted(ids, **filters), every=every)
+        chosen = choose(opened.letters(declared, values=False), wanted)
+        if chosen and not yes and not _agreed(len(chosen), declared.name):
+            talk("Nothing was dropped.")
+            return LEFT
+        dropped = drop(opened.log, opened.topics(declared), wanted) if chosen else []
+    talk(f"Dropped {len(dropped):,} of {declared.name}.")
+    if as_json:
+        data_json({"stream": declared.name, "dropped": [letter.id for letter in dropped]})
+    return 0
+
+
+def _agreed(count: int, stream: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("bad-usage", "Dropping cannot be undone: say --yes.", got=f"{count:,} letters of {stream}")
+    return click.confirm(f"Drop {count:,} dead letters of {stream} for good?", err=True)

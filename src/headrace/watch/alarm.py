@@ -1,0 +1,85 @@
+"""An alarm: what is wrong, where, since when, and how it reads in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+WENT_BACK, DROPPED = "arrival_went_back", "dropped_by_watermark"
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Something that a stream does and should not.
+
+    Parameters
+    ----------
+    stream
+        Whose it is.
+    partition
+        Where; None when it is the whole stream's.
+    kind
+        "late" or "future" (their rate has jumped), "arrival_went_back" or "dropped_by_watermark".
+    rate, usual
+        The share of records now and before, for the rates.
+    since
+        When it began, in microseconds.
+    says
+        All of it in a sentence.
+
+    Examples
+    --------
+    >>> rate_alarm("payments", 1, "late", 0.125, 0.002, 0).says
+    'Partition 1 of payments: 12.5 % of the records are late, usually 0.2 %.'
+    """
+
+    stream: str
+    partition: int | None
+    kind: str
+    rate: float | None
+    usual: float | None
+    since: int
+    says: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The alarm as the status tells it."""
+        return {
+            "stream": self.stream,
+            "partition": self.partition,
+            "kind": self.kind,
+            "rate": None if self.rate is None else round(self.rate, 6),
+            "usual": None if self.usual is None else round(self.usual, 6),
+            "since": self.since,
+            "says": self.says,
+        }
+
+
+def rate_alarm(stream: str, partition: int | None, kind: str, rate: float, usual: float, since: int) -> Alarm:
+    """The rate of a verdict is far above what it usually is."""
+    verdict = "from the future" if kind == "future" else kind
+    says = f"{_where(stream, partition)}: {rate:.1%} of the records are {verdict}, usually {usual:.1%}."
+    return Alarm(stream, partition, kind, rate, usual, since, says.replace("%", " %"))
+
+
+def went_back_alarm(stream: str, partition: int | None, by: int, since: int) -> Alarm:
+    """Arrival times of a partition went back.
+
+    >>> went_back_alarm("payments", 0, 1_500_000, 0).says
+    'Partition 0 of payments: arrival times went back by 1.5 s.'
+    """
+    says = f"{_where(stream, partition)}: arrival times went back by {by / 1_000_000:,.1f} s."
+    return Alarm(stream, partition, WENT_BACK, None, None, since, says)
+
+
+def dropped_alarm(stream: str, tiles: str, rows: int, since: int) -> Alarm:
+    """Spark's watermark dropped rows: they are missing from the tiles.
+
+    >>> dropped_alarm("payments", "payments.by_card", 3, 0).says
+    'Tiles payments.by_card: 3 rows were dropped by the watermark and are missing.'
+    """
+    says = f"Tiles {tiles}: {rows:,} rows were dropped by the watermark and are missing."
+    return Alarm(stream, None, DROPPED, None, None, since, says)
+
+
+def _where(stream: str, partition: int | None) -> str:
+    return f"Stream {stream}" if partition is None else f"Partition {partition} of {stream}"

@@ -1,0 +1,121 @@
+"""The live pipeline on Kafka: records in, changelog out, and the values in it are those of the reference."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+import pytest
+
+from headrace import demo, project
+from headrace.cli.init import create
+from headrace.clock import MINUTE, SECOND, SystemClock, show_time
+from headrace.kafka.jars import CONNECTOR, present
+from headrace.log.kafka import KafkaLog
+from headrace.plan.value import value
+from headrace.run.equality import differences
+from headrace.run.reference import Outcome
+from headrace.serve.partials import decoder
+from headrace.topics import spark_jars
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+@pytest.fixture
+def shop(tmp_path, kafka):
+    create(tmp_path / "shop")
+    file = tmp_path / "shop" / "headrace.toml"
+    settings = f'prefix = "pipeline"\n{file.read_text()}\n[log]\nkind = "kafka"\n[kafka]\nbrokers = "{kafka.brokers}"\n'
+    file.write_text(settings)
+    return project.load(tmp_path / "shop")
+
+
+@pytest.fixture
+def pipeline(spark, shop):
+    from headrace.run.pipeline import Pipeline
+    from headrace.run.source import register
+
+    register(spark)
+    running = Pipeline(shop.plan(), shop.config, spark, SystemClock())
+    yield running
+    running.stop()
+
+
+def payment(id: str, card: str, at: int, amount: str = "10.0") -> bytes:
+    return f'{{"id":"{id}","card":"{card}","amount":{amount},"country":"DE","at":"{show_time(at)}"}}'.encode()
+
+
+def sent(now: int) -> list[tuple[str, bytes]]:
+    good = [(f"card-{n % 5}", payment(f"p{n}", f"card-{n % 5}", now - n * SECOND, f"{n}.5")) for n in range(100)]
+    return [
+        *good,
+        *good[:10],
+        ("card-1", payment("late", "card-1", now - 60 * MINUTE)),
+        ("card-1", payment("ahead", "card-1", now + 60 * MINUTE)),
+        ("card-1", payment("odd", "card-1", now, '"a lot"')),
+        ("card-1", b"{not json"),
+    ]
+
+
+def settled(pipeline: Any, topic: str, read: int) -> Any:
+    deadline = time.monotonic() + 180
+    told: Any = None
+    while time.monotonic() < deadline:
+        pipeline.beat()
+        records = pipeline.log.read(topic, 0, 0, limit=100_000)
+        told = json.loads(records[-1].value)["streams"]["payments"] if records else None
+        if told and told["settled"] and told["read"] == read:
+            return told
+        pipeline.queries[0].awaitTermination(0.2)
+    raise AssertionError(told)
+
+
+def test_records_in_kafka_become_the_tiles_of_the_reference(pipeline, shop):
+    log = pipeline.log
+    assert isinstance(log, KafkaLog)
+    for key, value_ in (events := sent(SystemClock().now())):
+        log.append("pipeline.payments", value_, key=key.encode())
+    told = settled(pipeline, "pipeline.headrace.status", len(events))
+    assert told["verdicts"] == {
+        "malformed": 1,
+        "invalid": 1,
+        "future": 1,
+        "late": 1,
+        "duplicate": 10,
+        "admitted": 100,
+    }
+    assert told["lag_events"] == 0
+
+    outcome = Outcome(shop.plan(), demo.everything(log, "pipeline.payments", "payments"))
+    rows = log.read("pipeline.changelog.payments.by_card", 0, 0, limit=100_000)
+    (view,) = shop.views
+    found = tiles_of(shop, [(row.key, row.value) for row in rows])
+    moment = SystemClock().now()
+    for card in outcome.keys(view):
+        planned = shop.plan().view(view.name)
+        values = {each.feature.name: value(each, found[card], moment) for each in planned}
+        assert differences(outcome, view, card, (moment,), values) == []
+    assert len(found) == 5
+
+
+def tiles_of(shop: Any, rows: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """The newest row of each tile, by key."""
+    (tile_set,) = shop.plan().tile_sets
+    decode = decoder((column.name, column.monoid) for column in tile_set.partials)
+    newest: dict[bytes, Any] = {}
+    for key, text in rows:
+        told = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        if "partials" in told:
+            newest[key] = bytes(told["partials"])
+    found = defaultdict(list)
+    for key, partials in newest.items():
+        identity = json.loads(key)
+        found[tuple(identity["key"].values())].append((identity["tile"], decode(partials)))
+    return found
+
+
+def test_spark_gets_the_connector_when_the_log_is_kafka(shop):
+    assert spark_jars(shop.config) == present(CONNECTOR)
