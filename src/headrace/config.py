@@ -24,6 +24,7 @@ from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, TABLE, VARIABLE
 
 FILE = "headrace.toml"
 DEFAULT = "default"
+FROM_ENVIRONMENT = "env:"
 _BROKER = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 BROKERS = rf"(?:{_BROKER}(?:,{_BROKER})*)?"
 
@@ -300,6 +301,24 @@ def _registry(value: Mapping[str, Any], root: Path) -> RegistryAccess:
     files = {name: str(root / file) for name, file in held.items() if file}
     user, password, timeout = (value[f"schema.registry_{name}"] for name in ("user", "password", "timeout"))
     return RegistryAccess(value["schema.registry"].rstrip("/"), user, password, **files, timeout=timeout)
+
+
+def resolved(options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Options with every `env:NAME` replaced by what the environment holds.
+
+    >>> resolved({"sasl.password": "env:KAFKA_PASSWORD"}, {"KAFKA_PASSWORD": "x"})
+    {'sasl.password': 'x'}
+    """
+    found = {}
+    for name, value in options.items():
+        if value.startswith(FROM_ENVIRONMENT):
+            variable = value.removeprefix(FROM_ENVIRONMENT)
+            if variable not in environ:
+                message = "An option is to come from a variable that is not set."
+                raise ConfigError("bad-setting", message, got=shown(variable), hint=f"Set {variable}.", where=name)
+            value = environ[variable]  # noqa: PLW2901
+        found[name] = value
+    return found
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,9 @@ CODES: dict[str, str] = {
     "store-ahead": "The store was filled from another log than the one it follows.",
     # the lake
     "lake-conflict": "The lake holds something else than what is to be written to it.",
+    "lake-failed": "The tables of the lake cannot be read or written.",
+    "lake-needed": "Days of the lake are to be forgotten that can still be asked for.",
+    "bad-query": "A query to the lake cannot be answered, or is no query.",
     # serving
     "unknown-path": "The server has nothing at that path.",
     "wrong-method": "The path does not take that HTTP method.",
@@ -109,6 +112,9 @@ CODES: dict[str, str] = {
     "letters-locked": "Another process replays or drops the project's dead letters.",
     # files to send
     "bad-file": "A file to send cannot be read, or is not what its format says.",
+    # imports
+    "import-running": "Another process imports history into the same stream.",
+    "imported-otherwise": "History was imported before with other options, and would be imported twice.",
     # the machine
     "no-java": "No Java 17 or later was found.",
     "no-avro": "The Spark session has no reader for Avro.",

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from headrace.clock import Clock
-from headrace.config import Config, Names, names
+from headrace.config import Config, Names, names, resolved
 from headrace.errors import ConfigError
 from headrace.kafka.broker import running
 from headrace.kafka.jars import CONNECTOR, present
-from headrace.kafka.options import resolved
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.kafka import KafkaLog
 from headrace.log.protocol import Log

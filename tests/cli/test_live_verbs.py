@@ -460,6 +460,9 @@ def test_status_tells_what_the_components_said(shop, ask, golden):
         log.append("headrace.status", json.dumps(pipeline).encode(), key=b"pipeline")
         views = {"views": {"card_activity": {"freshness_ms": 3_600_000}}}
         log.append("headrace.status", json.dumps(views).encode(), key=b"serve")
+        counted = {"admitted": 9, "duplicate": 2, "late": 1}
+        kept = {"archived": 12, "verdicts": counted, "conflict": 1, "lost": 0, "lag_events": 4}
+        log.append("headrace.status", json.dumps({"streams": {"payments": kept}}).encode(), key=b"archive")
     code, out, _ = ask("status")
     assert code == 1
     golden("cli/status", "\n".join(out.splitlines()[:-1]))

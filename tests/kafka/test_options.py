@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.config import resolved
 from headrace.errors import ConfigError
-from headrace.kafka.options import for_spark, resolved
+from headrace.kafka.options import for_spark
 
 
 def test_an_option_comes_from_the_environment_when_it_says_so():

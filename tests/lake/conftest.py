@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+from headrace.lake.copies import KEYS
 from headrace.lake.files import DayWriter
 from headrace.lake.layout import silver_shape
 from headrace.lake.table import LakeTable
@@ -31,6 +32,7 @@ def rows(events) -> pa.RecordBatch:
             "_offset": offset,
             "_arrived_at": moment(arrived),
             "_late": False,
+            "_closed": False,
             "_event_id": identity,
             "_identity": hashed,
             "_payload": content,
@@ -41,9 +43,15 @@ def rows(events) -> pa.RecordBatch:
 
 
 def add(table: LakeTable, events, counters=None) -> None:
-    writer = DayWriter(table.uri, SHAPE)
+    writer = DayWriter(table.uri, SHAPE, table.options)
     writer.add(rows(events))
     table.commit(writer.close(), counters or {})
+
+
+def keys(events) -> pa.Table:
+    """What copies are told by, of the same tuples."""
+    names = ("id", "time", "hash", "arrived", "partition", "offset", "content")
+    return pa.Table.from_pylist([dict(zip(names, event, strict=True)) for event in events], schema=KEYS)
 
 
 @pytest.fixture

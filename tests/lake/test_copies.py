@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.clock import DAY, HOUR
-from headrace.lake.copies import KEYS, copies
+from headrace.lake.copies import copies
 from headrace.lake.files import filesystem
 from headrace.lake.table import LakeTable
-from tests.lake.conftest import SHAPE, add
-
-
-def keys(events):
-    names = ("id", "time", "hash", "arrived", "partition", "offset", "content")
-    return pa.Table.from_pylist([dict(zip(names, event, strict=True)) for event in events], schema=KEYS)
+from tests.lake.conftest import SHAPE, add, keys
 
 
 def found(batch, silver):

@@ -8,8 +8,9 @@ import pytest
 
 import headrace as hr
 from headrace.clock import DAY, HOUR, MILLISECOND
+from headrace.errors import DefinitionError
 from headrace.lake.files import DayWriter
-from headrace.lake.layout import silver_shape
+from headrace.lake.layout import SILVER_COLUMNS, SILVER_DAY, silver_shape
 from headrace.lake.table import LakeTable
 from tests.lake.conftest import SHAPE, add, rows
 
@@ -78,3 +79,10 @@ def test_a_column_whose_type_changed_is_refused(silver):
     with pytest.raises(hr.HeadraceError) as refused:
         LakeTable(silver.uri, silver_shape(changed))
     assert refused.value.code == "lake-conflict"
+
+
+def test_no_field_can_have_the_name_of_a_column_of_the_lake():
+    for column in [*SILVER_COLUMNS, SILVER_DAY, "_ORDER"]:
+        with pytest.raises(DefinitionError) as refused:
+            hr.stream("clicks", fields={column: str, "at": hr.Timestamp}, event_time="at")
+        assert refused.value.code == "bad-name"

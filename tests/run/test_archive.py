@@ -18,6 +18,7 @@ from headrace.log.embedded import EmbeddedLog
 from headrace.log.kafka import KafkaLog
 from headrace.run.verdict import count_verdicts, judge
 from tests.flow import flow, message
+from tests.lake.bucket import bucket
 from tests.lake_checker import check
 
 pytestmark = pytest.mark.spark
@@ -100,7 +101,7 @@ def drain(running, most):
 
 
 def test_an_archive_in_batches_holds_what_the_rules_and_the_reference_say(spark, any_log, lake, tmp_path):
-    from headrace.run.archive import totals
+    from headrace.lake.counters import totals
 
     log, topic = any_log
     sent = list(flow(3_000, seed=5, partitions=PARTITIONS, now=datetime.now(UTC)))
@@ -164,6 +165,8 @@ def test_duckdb_pandas_polars_and_spark_read_the_same_rows(spark, log, lake):
     expected = sorted((row["_partition"], row["_offset"]) for row in lake.silver.delta.to_pyarrow_table().to_pylist())
     assert len(expected) > 200
 
+    # The days are in the folders' names: Spark finds them when told where the table begins.
+    whole = spark.read.option("basePath", lake.silver.uri).parquet(*lake.silver.delta.file_uris())
     dataset = lake.silver.delta.to_pyarrow_dataset()
     connection = duckdb.connect()
     connection.register("silver", dataset)
@@ -171,12 +174,25 @@ def test_duckdb_pandas_polars_and_spark_read_the_same_rows(spark, log, lake):
         "duckdb": connection.sql("SELECT _partition, _offset FROM silver").fetchall(),
         "pandas": lake.silver.delta.to_pandas()[["_partition", "_offset"]].itertuples(index=False, name=None),
         "polars": polars.read_delta(lake.silver.uri).select("_partition", "_offset").iter_rows(),
-        "spark": spark.read.parquet(*lake.silver.delta.file_uris()).select("_partition", "_offset").collect(),
+        "spark": whole.select("_partition", "_offset").collect(),
     }
     for reader, rows in found.items():
         assert sorted(tuple(row) for row in rows) == expected, reader
-    days = {row._day for row in spark.read.parquet(*lake.silver.delta.file_uris()).select("_day").distinct().collect()}
+    days = {row._day for row in whole.select("_day").distinct().collect()}
     assert days == set(lake.silver.delta.to_pandas()["_day"])
+
+
+def test_a_lake_in_object_storage_holds_the_same(spark, log):
+    send(log, flow(200, seed=10, partitions=PARTITIONS, now=datetime.now(UTC)))
+    with bucket() as options:
+        lake = Lake(
+            LakeTable("s3://lake/payments/bronze", bronze_shape(), options),
+            LakeTable("s3://lake/payments/silver", silver_shape(payments), options),
+            "s3://lake/payments/staging",
+        )
+        assert drain(archive(spark, log, lake), most=150) == [150, 50]
+        verdicts = sorted(lake.bronze.delta.to_pyarrow_table().column("verdict").to_pylist())
+    assert verdicts == sorted(each.verdict for each in judge(payments, everything(log, "payments")))
 
 
 def test_of_two_archives_that_start_from_one_state_only_one_commits(spark, log, lake, tmp_path):
@@ -191,8 +207,8 @@ def test_of_two_archives_that_start_from_one_state_only_one_commits(spark, log, 
 
 
 def test_records_that_retention_removed_too_early_stop_the_archive_until_the_loss_is_accepted(spark, log, lake):
+    from headrace.lake.counters import totals
     from headrace.log.topic import Retention
-    from headrace.run.archive import totals
 
     running = archive(spark, log, lake)
     send(log, flow(30, seed=8, partitions=1, now=datetime.now(UTC)))
@@ -211,7 +227,8 @@ def test_records_that_retention_removed_too_early_stop_the_archive_until_the_los
 
 
 def test_a_stream_without_event_ids_has_no_copies(spark, log, tmp_path):
-    from headrace.run.archive import StreamArchive, totals
+    from headrace.lake.counters import totals
+    from headrace.run.archive import StreamArchive
     from headrace.run.source import register
 
     register(spark)

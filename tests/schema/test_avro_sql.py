@@ -83,11 +83,11 @@ def disagreements(values: list[bytes], python: list[Decoded], spark: list[Decode
 
 
 @pytest.mark.spark
-def test_spark_and_python_agree_on_records_of_twelve_writers(spark: SparkSession):
+def test_spark_and_python_agree_on_records_of_six_writers(spark: SparkSession):
     maker = Maker(20260131)
-    forms = {number: maker.writer(EVERYTHING) for number in range(1, 13)}
-    ids = Listed({number: json.dumps(form) for number, form in forms.items()}, tuple(range(1, 13)))
-    values = cases(maker, forms, 4_000)
+    forms = {number: maker.writer(EVERYTHING) for number in range(1, 7)}
+    ids = Listed({number: json.dumps(form) for number, form in forms.items()}, tuple(range(1, 7)))
+    values = cases(maker, forms, 3_000)
     decode = decoder(EVERY, ids)
     python = [decode(value) for value in values]
     found = by_spark(spark, EVERY, list(values), writers_of(EVERY, ids))
@@ -95,7 +95,7 @@ def test_spark_and_python_agree_on_records_of_twelve_writers(spark: SparkSession
     verdicts = Counter(one.fault.kind if one.fault else "ok" for one in found)
     assert min(verdicts.values()) > 200, verdicts
     reasons = {one.fault.reason for one in found if one.fault}
-    assert len(reasons) > 15, reasons
+    assert len(reasons) > 12, reasons
 
 
 @pytest.mark.spark

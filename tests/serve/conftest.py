@@ -72,11 +72,12 @@ class World:
             pairs = [encode(row, names if isinstance(row, TileRow) else ()) for row in rows]
             self.log.append_batch(NAMES.topic(f"changelog.{tiles.id}"), [Message(value, key) for key, value in pairs])
         self.tell({"component": "pipeline", "at": now, "streams": {"clicks": STREAM}, "tile_sets": TILES})
+        self.tell({"component": "archive", "at": now, "streams": {"clicks": KEPT}}, "archive")
         self.serving.filler.step()
         self.serving.monitor.tick()
 
-    def tell(self, said: Any) -> None:
-        self.log.append(NAMES.topic("headrace.status"), json.dumps(said).encode(), key=b"pipeline")
+    def tell(self, said: Any, component: str = "pipeline") -> None:
+        self.log.append(NAMES.topic("headrace.status"), json.dumps(said).encode(), key=component.encode())
 
     def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         """A request to the application, in this process."""
@@ -99,6 +100,7 @@ STREAM: dict[str, Any] = {
     "lag_seconds": 0.5,
     "rate_per_s": 12.5,
 }
+KEPT = {"archived": 9, "verdicts": {"duplicate": 2}, "conflict": 0, "lost": 0, "lag_events": 1, "batch_seconds": 0.5}
 TILES = {
     "clicks.by_user": {"batch": 4, "batch_ms": 250, "state_rows": 7, "state_bytes": 1500, "dropped_by_watermark": 0}
 }

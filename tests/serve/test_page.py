@@ -39,6 +39,7 @@ def test_the_first_state_is_in_the_page_itself(world):
     assert sum(int(cells[f"streams/clicks/verdicts/{verdict}"]) for verdict in STREAM["verdicts"]) == 10
     assert cells["streams/clicks/rate_per_s"] == "12/s"
     assert cells["views/users/freshness_ms"] == "2.0 s"
+    assert cells["lake/clicks/archived"] == "9"
     assert cells["tile_sets/clicks.by_user/state_bytes"] == "1.5 kB"
     assert '<span id="state" class="badge good">ready</span>' in answer.text
 

@@ -10,6 +10,7 @@ Exit codes: 0 done, 1 failed, 2 refused what was asked, 3 the machine lacks some
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -29,8 +30,11 @@ VERBS: dict[str, str] = {
     "down": "End the project's processes.",
     "run": "Run one process of the project in the foreground.",
     "send": "Send the rows of a file to a stream.",
+    "import": "Bring existing history into the lake, with its own arrival times.",
     "tail": "Show the records of a stream or topic.",
     "dead-letters": "List, show, replay and drop dead letters.",
+    "lake": "Look into the lake, ask it in SQL, keep its files in order.",
+    "lateness": "Show how late events arrive, and choose the allowed lateness.",
     "get": "Show the features of a key as they are now.",
     "kafka": "Run a local Kafka broker, and fetch what Kafka needs.",
     "features": "List, show and search what is defined.",
@@ -53,7 +57,10 @@ class LazyGroup(click.Group):
         """Import the verb's module."""
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"headrace.cli.{cmd_name.replace('-', '_')}").command
+        module = cmd_name.replace("-", "_")
+        # A verb that is a word of Python's own, such as import, has a module with an underscore after it.
+        module = f"{module}_" if keyword.iskeyword(module) else module
+        command = importlib.import_module(f"headrace.cli.{module}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"headrace.cli.{cmd_name}.command is not a command")
         return command

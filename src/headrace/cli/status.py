@@ -51,6 +51,8 @@ def show(found: dict[str, Any], now: int) -> None:
         table(("process", "state", "pid", "port", "restarts", "last exit"), rows)
     for name, stream in found["streams"].items():
         data(f"\nstream {name}: {_counts(stream)}")
+    for name, kept in found["lake"].items():
+        data(f"lake {name}: {_kept(kept)}")
     for name, tiles in found["tile_sets"].items():
         data(f"tiles {name}: {_tiles(tiles)}")
     for name, view in found["views"].items():
@@ -67,6 +69,15 @@ def _counts(stream: dict[str, Any]) -> str:
     lag = f"{stream.get('lag_events', 0):,} events and {stream.get('lag_seconds', 0):.1f} s behind"
     rate = f"{stream.get('rate_per_s', 0):,.1f}/s"
     return f"{stream.get('read', 0):,} read ({verdicts or 'none'}), {rate}, {lag}"
+
+
+def _kept(kept: dict[str, Any]) -> str:
+    """What the archive has put into the lake; its counts are exact."""
+    known = (("duplicate", "duplicates"), ("late", "late"))
+    parts = [f"{kept['verdicts'][verdict]:,} {name}" for verdict, name in known if kept["verdicts"].get(verdict)]
+    parts += [f"{kept[name]:,} {word}" for name, word in (("conflict", "contradicting"), ("lost", "LOST")) if kept[name]]
+    listed = f" ({', '.join(parts)})" if parts else ""
+    return f"{kept['archived']:,} records{listed}, {kept['lag_events']:,} not yet"
 
 
 def _tiles(tiles: dict[str, Any]) -> str:

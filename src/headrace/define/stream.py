@@ -19,6 +19,10 @@ from headrace.schema.formats import FORMATS
 from headrace.schema.types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
 
 LATE_POLICIES = ("update", "side_output", "drop")
+TAKEN = frozenset(
+    ("_partition", "_offset", "_arrived_at", "_late", "_closed", "_event_id", "_identity", "_payload", "_order", "_day")
+)
+"""Columns that the lake puts beside a stream's fields."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,10 @@ def stream(
     600000000
     """
     schema = schema_of(fields, f"stream {name_of(name, 'a stream')!r}")
+    for field_ in schema:
+        if field_.name.lower() in TAKEN:
+            hint = "The lake has a column of that name beside the fields: choose another."
+            raise DefinitionError("bad-name", "A field's name is taken.", got=shown(field_.name), hint=hint)
     declared = Stream(
         name=name,
         schema=schema,

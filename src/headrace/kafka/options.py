@@ -1,4 +1,4 @@
-"""The options of a Kafka client: secrets from the environment, and Java's names for Spark's connector.
+"""The options of a Kafka client, with Java's names for Spark's connector.
 
 [kafka.options] speaks librdkafka, because that is the client Headrace itself uses. Spark's connector is Java: the
 options that most clusters need are translated, and [kafka.spark_options] is for the rest, taken as it is.
@@ -11,30 +11,11 @@ from pathlib import Path
 
 from headrace.errors import ConfigError, shown
 
-FROM_ENVIRONMENT = "env:"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 # The same name and the same values on both sides.
 _SAME = ("security.protocol", "ssl.key.password", "ssl.cipher.suites", "client.id", "client.rack")
 _FILES = {"ssl.certificate.location": "certificate", "ssl.key.location": "key"}
-
-
-def resolved(options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Options with every `env:NAME` replaced by what the environment holds.
-
-    >>> resolved({"sasl.password": "env:KAFKA_PASSWORD"}, {"KAFKA_PASSWORD": "x"})
-    {'sasl.password': 'x'}
-    """
-    found = {}
-    for name, value in options.items():
-        if value.startswith(FROM_ENVIRONMENT):
-            variable = value.removeprefix(FROM_ENVIRONMENT)
-            if variable not in environ:
-                message = "An option of Kafka is to come from a variable that is not set."
-                raise ConfigError("bad-setting", message, got=shown(variable), hint=f"Set {variable}.", where=name)
-            value = environ[variable]  # noqa: PLW2901
-        found[name] = value
-    return found
 
 
 def for_spark(options: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:

@@ -48,7 +48,7 @@ class DayWriter:
         """Take a batch with the table's columns."""
         if not batch.num_rows:
             return
-        batch = batch.cast(self._shape.schema)
+        batch = batch.select(self._shape.schema.names).cast(self._shape.schema)
         days = pc.cast(batch.column(self._shape.day_of), pa.date32())
         found = pc.unique(days)
         for day in found:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.clock import DAY, show_time
 from headrace.errors import DataError
-from headrace.lake.table import LakeTable
+from headrace.lake.table import LakeTable, reading
 
 TARGET_BYTES = 128 * 1024 * 1024
 YOUNG_HOURS = 24
@@ -28,8 +28,9 @@ class Compacted:
 
 def compact(table: LakeTable, target: int = TARGET_BYTES) -> Compacted:
     """Merge the small files of each day; rows and their order stay."""
-    done: dict[str, Any] = table.delta.optimize.compact(target_size=target)
-    table.refresh()
+    with reading(table.uri):
+        done: dict[str, Any] = table.delta.optimize.compact(target_size=target)
+        table.refresh()
     return Compacted(int(done["numFilesRemoved"]), int(done["numFilesAdded"]))
 
 
@@ -38,14 +39,16 @@ def vacuum(table: LakeTable, hours: int, *, dry: bool = False) -> list[str]:
     if hours < YOUNG_HOURS:
         message = f"Files younger than {YOUNG_HOURS} hours may still be read or about to be committed."
         raise DataError("lake-conflict", message, got=f"{hours} h", hint=f"Keep at least {YOUNG_HOURS} hours.")
-    found = table.delta.vacuum(hours, dry_run=dry, enforce_retention_duration=False, full=True)
-    table.refresh()
+    with reading(table.uri):
+        found = table.delta.vacuum(hours, dry_run=dry, enforce_retention_duration=False, full=True)
+        table.refresh()
     return found
 
 
 def forget(table: LakeTable, before: int) -> int:
     """Take away the days that end before a moment, as one commit; gives the rows taken."""
     day = show_time(before - before % DAY)[:10]
-    done: dict[str, Any] = table.delta.delete(f"{table.shape.day} < '{day}'")
-    table.refresh()
+    with reading(table.uri):
+        done: dict[str, Any] = table.delta.delete(f"{table.shape.day} < '{day}'")
+        table.refresh()
     return int(done.get("num_deleted_rows") or 0)

@@ -45,12 +45,14 @@ SILVER_COLUMNS: dict[str, str] = {
     "_offset": "BIGINT",
     "_arrived_at": "TIMESTAMP",
     "_late": "BOOLEAN",
+    "_closed": "BOOLEAN",
     "_event_id": "STRING",
     "_identity": "BIGINT",
     "_payload": "BIGINT",
 }
-"""Beside the stream's own fields. The last two are hashes, of the event id and of the fields: copies are looked for by
-the first and told from contradictions by the second."""
+"""Beside the stream's own fields. `_closed` says that it was replayed after its tile had closed, so that it travels in
+the late lane although it was on time. The last two are hashes, of the event id and of the fields: copies are looked for
+by the first and told from contradictions by the second."""
 
 
 @dataclass(frozen=True)

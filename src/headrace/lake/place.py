@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
-from headrace.config import Config, names
+from headrace.config import Config, names, resolved
 from headrace.define.stream import Stream
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.table import LakeTable
@@ -32,9 +33,21 @@ def uri(config: Config, stream: str, table: str) -> str:
     return f"{root(config)}/{stream}/{table}"
 
 
+def storage_options(config: Config) -> dict[str, str]:
+    """What reaches the lake's storage; never to be shown."""
+    return resolved(config.lake_options, os.environ)
+
+
+def look(config: Config, stream: Stream) -> dict[str, LakeTable]:
+    """The tables of a stream that are there, by name; looking creates none."""
+    options, shapes = storage_options(config), {BRONZE: bronze_shape(), SILVER: silver_shape(stream)}
+    found = {name: LakeTable.there(uri(config, stream.name, name), shape, options) for name, shape in shapes.items()}
+    return {name: table for name, table in found.items() if table is not None}
+
+
 def open_lake(config: Config, stream: Stream) -> Lake:
     """The tables of a stream, created when they are not there."""
-    options = dict(config.lake_options)
+    options = storage_options(config)
     return Lake(
         LakeTable(uri(config, stream.name, BRONZE), bronze_shape(), options),
         LakeTable(uri(config, stream.name, SILVER), silver_shape(stream), options),

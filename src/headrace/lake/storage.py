@@ -1,7 +1,7 @@
 """Object storage for the files of a table, from the same options that deltalake takes for its commits.
 
-Options are named as in the AWS environment (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL`, ...), in either case;
-what is not given comes from the machine's own AWS configuration.
+Options are named as in the AWS environment (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL`, ...), in either
+case; what is not given comes from the machine's own AWS configuration.
 """
 
 from __future__ import annotations

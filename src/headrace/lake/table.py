@@ -7,8 +7,9 @@ cannot disagree, and of two writers that start from one state only one can commi
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
 
 from headrace.errors import DataError, shown
 from headrace.lake.files import DataFile
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 CHECKPOINT_EVERY = "50"
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turns what deltalake says of a table that cannot be used into an error that names it."""
+    from deltalake.exceptions import CommitFailedError, DeltaError
+
+    try:
+        yield
+    except CommitFailedError as error:
+        message = f"Another process changed {what} at the same time, and nothing was done."
+        raise DataError("lake-conflict", message, got=shown(str(error), 200), hint="Try again.") from error
+    except (DeltaError, OSError) as error:
+        message = f"The lake's table {what} cannot be used."
+        hint = "Look at lake.path and lake.options in headrace.toml, and whether the storage can be reached."
+        raise DataError("lake-failed", message, got=shown(str(error), 200), hint=hint) from error
 
 
 class LakeTable:
@@ -37,6 +54,19 @@ class LakeTable:
         self.uri, self.shape, self.options = uri, shape, dict(options or {})
         self._table = self._opened()
         self._grow()
+
+    @classmethod
+    def there(cls, uri: str, shape: Shape, options: Mapping[str, str] | None = None) -> Self | None:
+        """The table as it is, or None when it is not there: looking creates nothing and adds no column."""
+        from deltalake import DeltaTable
+
+        found = cls.__new__(cls)
+        found.uri, found.shape, found.options = uri, shape, dict(options or {})
+        with reading(uri):
+            if not DeltaTable.is_deltatable(uri, found.options or None):
+                return None
+            found._table = DeltaTable(uri, storage_options=found.options or None)
+        return found
 
     def _opened(self) -> DeltaTable:
         from deltalake import DeltaTable

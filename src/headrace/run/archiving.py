@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config import Config, names
+from headrace.lake.counters import totals
 from headrace.lake.files import remove
 from headrace.lake.keep import compact
 from headrace.lake.place import open_lake
 from headrace.plan.model import Plan
-from headrace.run.archive import StreamArchive, totals
+from headrace.run.archive import StreamArchive
 from headrace.run.session import local_session
 from headrace.run.source import register
 from headrace.schema.registry_ids import registry_of

@@ -49,6 +49,8 @@ def deposit(
     tasks: int,
 ) -> Deposit:
     """Write staged rows into files of the given tables, copies marked as such."""
+    if not staged:
+        return Deposit()
     places = {name: (table.uri, table.shape) for name, table in tables.items()}
     options = next(iter(tables.values())).options
     write = _writer(root, places, options, copies)

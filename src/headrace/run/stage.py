@@ -18,11 +18,13 @@ from headrace.lake.layout import BRONZE_COLUMNS, SILVER_COLUMNS
 from headrace.run.admit import (
     APPENDED,
     ARRIVED,
+    CLOSED,
     EVENT_ID,
     EVENT_TIME,
     HEADERS,
     KEY,
     OFFSET,
+    ORDER,
     PARTITION,
     REASON,
     VALUE,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 EVENT = "event"
+AMONG_COPIES = "_order"
 COUNTED = "`~verdict` IN ('admitted', 'late')"
 _TOLD = "file STRING, hash BIGINT, time BIGINT, id STRING, arrived BIGINT, partition INT, offset BIGINT, content BIGINT"
 
@@ -65,12 +68,15 @@ def laid_out(rows: DataFrame, stream: Stream, arrival: str) -> DataFrame:
         "_offset": f"`{OFFSET}`",
         "_arrived_at": f"timestamp_micros(`{ARRIVED}`)",
         "_late": f"`{VERDICT}` = 'late'",
+        "_closed": f"`{CLOSED}`",
         "_event_id": f"`{EVENT_ID}`",
         "_identity": f"xxhash64(`{EVENT_ID}`)",
         "_payload": f"xxhash64({content})",
     }
     fields = [f"'{field.name}', `{field.name}`" for field in stream.schema]
     fields += [f"'{name}', CAST({silver[name]} AS {kind})" for name, kind in SILVER_COLUMNS.items()]
+    # Only for finding copies: a replayed record stands among them where it was appended.
+    fields.append(f"'{AMONG_COPIES}', `{ORDER}`")
     event = f"CASE WHEN {COUNTED} THEN named_struct({', '.join(fields)}) END"
     columns = [F.expr(f"CAST({bronze[name]} AS {kind})").alias(name) for name, kind in BRONZE_COLUMNS.items()]
     return rows.select(*columns, F.expr(event).alias(EVENT))
@@ -105,7 +111,7 @@ def _stager(event_time: str, root: str, options: Mapping[str, str]) -> Callable[
                 writer.write_batch(batch)
                 event = batch.column(EVENT)
                 found = pa.RecordBatch.from_struct_array(event.filter(event.is_valid()))
-                taken = ("_identity", event_time, "_event_id", "_arrived_at", "_partition", "_offset", "_payload")
+                taken = ("_identity", event_time, "_event_id", AMONG_COPIES, "_partition", "_offset", "_payload")
                 columns = [found.column(taken[at]).cast(kind.type) for at, kind in enumerate(KEYS)]
                 yield pa.RecordBatch.from_arrays([pa.nulls(found.num_rows, pa.string()), *columns], schema=schema)
             if writer is not None:

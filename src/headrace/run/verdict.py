@@ -18,12 +18,11 @@ from typing import Any
 
 from headrace.clock import SECOND, parse_timestamp
 from headrace.define.stream import Stream
+from headrace.define.verdict import DEAD as DEAD
+from headrace.define.verdict import VERDICTS as VERDICTS
 from headrace.log.record import Record
 from headrace.schema.json_rules import EARLIEST, LATEST
 from headrace.schema.wire import SchemaIds, decoder
-
-VERDICTS = ("malformed", "invalid", "future", "late", "duplicate", "admitted")
-DEAD = ("malformed", "invalid", "future")
 
 RESERVED = "headrace."
 """What the names of Headrace's own headers begin with."""

@@ -99,7 +99,7 @@ def _trust(access: RegistryAccess) -> ssl.SSLContext:
             context.load_cert_chain(access.certificate, access.key or None)
     except (OSError, ssl.SSLError) as error:
         message = "The certificates for the schema registry cannot be read."
-        raise ConfigError("bad-setting", message, got=shown(str(error)), where="schema.registry_ca, _certificate or _key") from None
+        raise ConfigError("bad-setting", message, got=shown(str(error)), where="[schema]") from None
     return context
 
 

@@ -28,7 +28,7 @@ def rows(given: Source, schema: Struct) -> Rows:
         reader = csv.reader(text, strict=True)
         try:
             header = next(reader, [])
-            cells = [_cell(schema[name]) if name in schema else None for name in _checked(given, header, schema)]
+            cells = [cell_reader(schema[name]) if name in schema else None for name in _checked(given, header, schema)]
             line = reader.line_num + 1
             for row in reader:
                 if row:
@@ -82,8 +82,13 @@ def _row(place: str, header: list[str], cells: list[tuple[Cell, str] | None], ro
     return Row(place, f"{{{','.join(parts)}}}".encode(), None, done)
 
 
-def _cell(field: Field) -> tuple[Cell, str]:
-    """How a field's cells are read, and what is said of one that cannot be."""
+def cell_reader(field: Field) -> tuple[Cell, str]:
+    """How a field's cells are read, and what is said of one that cannot be.
+
+    >>> read, reason = cell_reader(Field("n", Integer()))
+    >>> read("7"), read("7.0"), reason
+    ('7', None, 'n must be a whole number of 64 bits')
+    """
     read = _reader(field.type)
     empty = '""' if isinstance(field.type, String) and not field.optional else "null"
 

@@ -29,7 +29,7 @@ def rows(given: Source, schema: Struct) -> Rows:
             columns = _checked(given, file.schema_arrow, schema)
             total, size, number = max(1, file.metadata.num_rows), given.size, 0
             for batch in file.iter_batches(BATCH, columns=columns):
-                for found in _plain(pa.Table.from_batches([batch])).to_pylist():
+                for found in in_microseconds(pa.Table.from_batches([batch])).to_pylist():
                     number += 1
                     yield _row(f"{given.name}, row {number}", found, schema, size * number // total)
         except pa.ArrowException as error:
@@ -56,7 +56,7 @@ def _checked(given: Source, found: Any, schema: Struct) -> list[str]:
     return [name for name in found.names if name in schema]
 
 
-def _plain(table: Any) -> Any:
+def in_microseconds(table: Any) -> Any:
     """Timestamps in microseconds: finer digits are cut off, as everywhere."""
     import pyarrow as pa
 
@@ -69,15 +69,19 @@ def _plain(table: Any) -> Any:
 
 def _row(place: str, found: dict[str, Any], schema: Struct, done: int) -> Row:
     try:
-        made = {name: _value(schema[name].type, value) for name, value in found.items()}
+        made = {name: json_value(schema[name].type, value) for name, value in found.items()}
         text = json.dumps(made, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         return Row(place, text.encode(), None, done)
     except (TypeError, ValueError) as error:
         return Row(place, b"", Fault(place, f"a value has no JSON form ({error})", shown(found)), done)
 
 
-def _value(kind: Type, value: Any) -> Any:
-    """A value of a column as JSON has it in a field of this type; what does not fit is left for the check to refuse."""
+def json_value(kind: Type, value: Any) -> Any:
+    """A value of a column as JSON has it in a field of this type; what does not fit is left for the check to refuse.
+
+    >>> json_value(Timestamp("ms"), datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
+    1000
+    """
     match kind, value:
         case _, None:
             return None
@@ -91,7 +95,7 @@ def _value(kind: Type, value: Any) -> Any:
         case Float(), decimal.Decimal():
             return float(value)
         case List(element), list():
-            return [_value(element, each) for each in value]
+            return [json_value(element, each) for each in value]
         case Struct(), dict():
-            return {name: _value(kind[name].type, each) for name, each in value.items() if name in kind}
+            return {name: json_value(kind[name].type, each) for name, each in value.items() if name in kind}
     return value

@@ -48,6 +48,7 @@ class Monitor:
         self._reader, self._filler, self._log, self._names, self._clock = reader, filler, log, names, clock
         self._topic = names.topic(STATUS)
         self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
+        self._lake: dict[str, Any] = {}
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
         self._log_error: str | None = "not looked yet"
@@ -90,12 +91,15 @@ class Monitor:
     def _look(self) -> None:
         self._lag = self._filler.lag()
         try:
-            said = last_status(self._log, self._topic, ["pipeline"]).get("pipeline")
+            heard = last_status(self._log, self._topic, ["pipeline", "archive"])
+            said, kept = heard.get("pipeline"), heard.get("archive")
         except ValueError as error:
             _logger.warning("the pipeline's status cannot be read: %s", error)
             return
         if said is not None and isinstance(said[1], dict):
             self._pipeline = {**said[1], "at": said[0]}
+        if kept is not None and isinstance(kept[1], dict):
+            self._lake = kept[1].get("streams", {})
         self.behind = {stage.stream.name: self._lag_of(stage.stream.name) for stage in self._plan.admissions}
         folder = getattr(self._log, "folder", None)
         self.free_disk = None if folder is None else free_disk_bytes(folder)
@@ -136,6 +140,7 @@ class Monitor:
             "waiting_for": [part for part, there in ready.items() if not there],
             "pipeline": None if not said else {"at": show_time(said["at"]), "age_ms": (now - said["at"]) / 1_000},
             "streams": said.get("streams", {}),
+            "lake": self._lake,
             "tile_sets": said.get("tile_sets", {}),
             "alarms": said.get("alarms", []),
             **self._told(now),

@@ -27,7 +27,7 @@ def _template() -> str:
 
 def render(status: Mapping[str, Any]) -> str:
     """The page for a status as `Monitor.status` gives it."""
-    shown = (_head, _alarms, _figures, _streams, _tiles, _views, _filler)
+    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _filler)
     parts = [part(status) for part in shown]
     filled = {
         "project": escape(status["project"]),
@@ -42,7 +42,7 @@ def render(status: Mapping[str, Any]) -> str:
 
 def _shape(status: Mapping[str, Any]) -> str:
     """Which rows there are: when it changes, the script loads the page again."""
-    listed = [list(status[part]) for part in ("streams", "tile_sets", "views")]
+    listed = [list(status[part]) for part in ("streams", "lake", "tile_sets", "views")]
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -114,6 +114,18 @@ def _bar(status: Mapping[str, Any], at: str) -> str:
         for verdict in VERDICTS
     ]
     return f"<div class=bar aria-hidden=true>{''.join(parts)}</div>"
+
+
+def _lake(status: Mapping[str, Any]) -> str:
+    """What the archive has put into the lake: exact counts, and how much is still to come."""
+    heads = ["lake", "records", "not yet", "duplicates", "contradicting", "lost", "last batch took"]
+    rows = []
+    for name in status["lake"]:
+        at = f"lake/{name}"
+        cells = [_cell(status, f"{at}/{field}", "count") for field in ("archived", "lag_events", "verdicts/duplicate")]
+        cells += [_cell(status, f"{at}/{field}", "count", alarm=True) for field in ("conflict", "lost")]
+        rows.append(_row(name, [*cells, _cell(status, f"{at}/batch_seconds", "seconds")]))
+    return _section("Lake", [_table(heads, rows)]) if rows else ""
 
 
 def _tiles(status: Mapping[str, Any]) -> str:

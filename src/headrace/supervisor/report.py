@@ -24,7 +24,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
     -------
     dict
         `state` (ready, starting, degraded, failed, stopping or stopped), the processes by name, and under `streams`,
-        `archive`, `tile_sets`, `alarms` and `views` what the components last said, with its age in seconds.
+        `lake`, `tile_sets`, `alarms` and `views` what the components last said, with its age in seconds.
     """
     supervisor = place.holder(where)
     stored = place.read_status(where) or {}
@@ -44,7 +44,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "processes": processes,
         "told_seconds_ago": {name: round((now - at) / SECOND, 1) for name, (at, _) in told.items()},
         "streams": pipeline[1].get("streams", {}),
-        "archive": archive[1].get("streams", {}),
+        "lake": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
         "alarms": pipeline[1].get("alarms", []),
         "views": {

@@ -1,0 +1,141 @@
+"""`headrace import`: existing history into the lake. It writes straight to the tables, whether or not anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli import options
+from headrace.cli.bar import bar
+from headrace.cli.output import data_json, table, talk
+from headrace.cli.send import find_stream
+from headrace.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    from headrace.history.columns import Columns
+    from headrace.history.source import History
+    from headrace.run.history import Imported, Wish
+
+DEAD_EXIT = 1
+
+
+@click.command("import")
+@click.argument("source", metavar="FILE|TABLE")
+@click.option("--stream", "stream", required=True, metavar="NAME", help="The stream whose history it is.")
+@click.option(
+    "--arrived-at", metavar="COL[:UNIT]", help="The column that says when a row arrived; UNIT is s, ms or us."
+)
+@click.option("--arrival-delay", metavar="DURATION", help="Assume that every row arrived so long after it happened.")
+@click.option("--map", "mapping", multiple=True, metavar="COL=FIELD", help="A column whose field has another name.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Import the first N rows; the rest can follow.")
+@click.option("--again", is_flag=True, help="Import it once more, though it was imported before.")
+@click.option("--dry-run", "dry", is_flag=True, help="Say what would become of the rows, and change nothing.")
+@click.option("--strict", is_flag=True, help="Exit with 1 when a row is malformed, invalid or from the future.")
+@click.option("--format", type=click.Choice(["jsonl", "csv", "parquet", "delta"]), help="Otherwise told by what it is.")
+@options.project_options
+@options.as_json
+def command(source: str, stream: str, path: Path | None, env: str | None, as_json: bool, **wishes: Any) -> int:
+    """Bring existing history into the lake, with its own arrival times.
+
+    FILE holds CSV with a header, JSON lines or Parquet; a folder holds Parquet files or a Delta table. Every row
+    becomes a record of the stream's bronze table with its verdict, judged by when it arrived, so that old rows are not
+    late for being old; rows that count come to the silver table. The same history is imported once: run again, it goes
+    on where it was. The exit code is 0 when every row is in the lake, whatever its verdict, unless --strict is given.
+    """
+    from headrace import project
+    from headrace.config import names
+    from headrace.history.columns import columns
+    from headrace.history.rows import extent
+    from headrace.history.scratch import scratch
+    from headrace.history.source import history
+    from headrace.run.importing import run_import
+
+    loaded = project.load(path, env)
+    declared = find_stream(loaded, stream)
+    delay = _delay(wishes["arrived_at"], wishes["arrival_delay"])
+    given = history(source, wishes["format"], loaded.config.lake_options)
+    read = columns(declared.schema, _mapping(wishes["mapping"]), wishes["arrived_at"])
+    size, found = extent(given)
+    if found:
+        read.held_to(found, given.name)
+        for name in read.left_out(found):
+            talk(f"Column {name!r} is no field of {declared.name} and is left out.")
+    wish = wish_of(given, read, delay, limit=wishes["limit"], again=wishes["again"])
+    began = time.monotonic()
+    with scratch(names(loaded.config), declared.name) as folder, progress_of(size) as progress:
+        done = run_import(loaded.config, declared, wish, folder, dry=wishes["dry"], progress=progress)
+    tell(done, declared.name, source, time.monotonic() - began, dry=wishes["dry"], as_json=as_json)
+    return DEAD_EXIT if wishes["strict"] and dead(done) else 0
+
+
+def wish_of(given: History, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> Wish:
+    """What is to be imported, as the lake takes it."""
+    from headrace.history.rows import chunks
+    from headrace.run.history import Wish
+
+    rule = repr((given.format, sorted(read.mapping.items()), read.arrival, delay))
+    return Wish(given.fingerprint(), rule, lambda start: chunks(given, read, start), delay, limit, again)
+
+
+def _delay(arrived_at: str | None, delay: str | None) -> int | None:
+    from headrace.clock import duration
+
+    if (arrived_at is None) == (delay is None):
+        message = "An import needs to know when rows arrived: either a column says so, or it is assumed."
+        hint = "Say --arrived-at COLUMN, or --arrival-delay 5s. `headrace lateness` shows the delays of live events."
+        raise UsageError("bad-usage", message, hint=hint)
+    return None if delay is None else duration(delay, "the arrival delay", zero=True)
+
+
+def _mapping(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given:
+        column, equals, field = pair.rpartition("=")
+        if not equals or not column or not field:
+            hint = "Write it as --map card_no=card."
+            raise UsageError("bad-usage", "--map takes a column and a field.", got=shown(pair), hint=hint)
+        if column in found:
+            raise UsageError("bad-usage", "--map names one column twice.", got=shown(column))
+        found[column] = field
+    return found
+
+
+def dead(done: Imported) -> int:
+    """How many rows can never count as they are."""
+    from headrace.define.verdict import DEAD
+
+    return sum(done.verdicts[verdict] for verdict in DEAD)
+
+
+def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool, as_json: bool) -> None:
+    """Say what was done: the counts on stdout, the rest on stderr."""
+    if done.before:
+        talk(f"{done.before:,} rows of it were imported before and are left as they are.")
+    rate = done.rows / seconds if seconds > 0 else 0.0
+    verb, rows = "Would import" if dry else "Imported", "row" if done.rows == 1 else "rows"
+    talk(f"{verb} {done.rows:,} {rows} into {stream} as partition {done.partition} in {seconds:.1f} s ({rate:,.0f}/s).")
+    if as_json:
+        told = {"stream": stream, "source": source, "dry_run": dry, "partition": done.partition}
+        counts = {"rows": done.rows, "imported_before": done.before, "verdicts": done.verdicts}
+        extra = {"conflicts": done.conflicts, "late_copies": done.late_copies}
+        data_json(told | counts | extra | {"seconds": round(seconds, 3), "per_second": round(rate, 1)})
+    else:
+        table(("verdict", "rows"), [(verdict, f"{count:,}") for verdict, count in done.verdicts.items()])
+
+
+@contextlib.contextmanager
+def progress_of(size: int) -> Iterator[Callable[[int, Imported], None]]:
+    """How many rows are imported and how fast, with a bar over the source; on a terminal, elsewhere nothing."""
+    began = time.monotonic()
+    with bar("importing", size) as advance:
+
+        def progress(read: int, done: Imported) -> None:
+            rate = done.rows / max(time.monotonic() - began, 1e-6)
+            advance(read, None, f"{done.rows:,} rows, {rate:,.0f}/s")
+
+        yield progress

@@ -1,0 +1,265 @@
+"""An import: existing history into a stream's lake, each row once, with its own or an assumed arrival.
+
+    rows ──► batches by row number ──► records with the header `headrace.arrived_at` ──► the same way as live records
+
+Every import has a partition of its own, below zero, and a row's number is its offset there, so positions stay unique.
+How far an import has come stands in the commit that adds its rows: one that was killed goes on where it was, and one
+that is run again finds nothing to do. What the rows are and where they come from is `headrace.history`'s business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headrace.clock import Clock
+from headrace.define.stream import Stream
+from headrace.errors import DataError
+from headrace.lake.imports import IMPORT, IMPORTS, Import, count_of, end_of, import_of, partition_of, rows_of, rule_of
+from headrace.lake.table import LakeTable
+from headrace.run.admit import judged
+from headrace.run.decode import decode
+from headrace.run.deposit import Deposit
+from headrace.run.lake_writer import TURNS, LakeWriter, imported_as
+from headrace.run.verdict import ARRIVED_AT, VERDICTS
+from headrace.schema.types import Boolean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+IMPORTED, ASSUMED = "imported", "assumed"
+MOST_BYTES = 128 * 1024 * 1024
+"""A batch ends early when its rows are as long as this."""
+ROWS_PER_GROUP = 20_000
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be imported and how.
+
+    Parameters
+    ----------
+    fingerprint
+        What the source is known by.
+    rule
+        How its rows are read, as text: an import is finished by the rule it was begun with.
+    rows
+        The source's rows from a number on, as chunks of `values`, `arrivals` and `done`.
+    delay
+        From an event to its assumed arrival; None when the rows say when they arrived.
+    limit
+        How many rows of the source are wanted, from its first; all when None.
+    again
+        Import anew what was imported before.
+    """
+
+    fingerprint: str
+    rule: str
+    rows: Callable[[int], Iterator[Any]]
+    delay: int | None = None
+    limit: int | None = None
+    again: bool = False
+
+
+@dataclass
+class Imported:
+    """What an import has done: its partition, the rows imported before this run and in it, and their verdicts."""
+
+    partition: int
+    before: int
+    rows: int = 0
+    verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
+    conflicts: int = 0
+    late_copies: int = 0
+
+    def add(self, made: Deposit) -> None:
+        """Count a batch."""
+        self.rows += made.records
+        for (_, verdict), count in made.verdicts.items():
+            self.verdicts[verdict] += count
+        self.conflicts += made.conflicts
+        self.late_copies += made.late_copies
+
+
+def begun(bronze: LakeTable, wish: Wish) -> Import | None:
+    """The import that a wish goes on with; None when it begins one."""
+    number = bronze.counter(f"{IMPORT}{wish.fingerprint}")
+    if number is None:
+        return None
+    found = import_of(bronze, number)
+    complete = found.ended or (wish.limit is not None and found.rows >= wish.limit)
+    same = found.rule == _number_of(wish.rule)
+    if wish.again and (complete or not same):
+        return None
+    if not same:
+        message = "This history was imported before, with another mapping or another arrival."
+        hint = "Give the same options to go on with it, or --again to import all of it once more, as copies."
+        raise DataError("imported-otherwise", message, got=f"{found.rows:,} rows so far", hint=hint)
+    return found
+
+
+def bring(
+    writer: LakeWriter,
+    wish: Wish,
+    scratch: Path,
+    *,
+    most: int,
+    clock: Clock,
+    progress: Callable[[int, Imported], None] = lambda _done, _imported: None,
+) -> Imported:
+    """Import what a wish names that is not there yet.
+
+    Parameters
+    ----------
+    scratch
+        A folder for the batch under way.
+    most
+        Rows in a batch.
+    progress
+        Called after every batch with how much of the source has been read, and what has been done.
+    """
+    writer.refresh()
+    writer.mend()
+    bronze = writer.lake.bronze
+    found = begun(bronze, wish)
+    number = (bronze.counter(IMPORTS) or 0) if found is None else found.number
+    done = Imported(partition_of(number), 0 if found is None else found.rows)
+    if found is not None and found.ended:
+        return done
+    file = scratch / "rows.parquet"
+    for batch in _batches(wish, done.before, most):
+        _put_down(batch.rows, done.before + done.rows, file)
+        made = _add(writer, wish, number, done, file, clock, ended=batch.last)
+        done.partition, number = partition_of(made[0]), made[0]
+        done.add(made[1])
+        progress(batch.done, done)
+    return done
+
+
+class _Batch(NamedTuple):
+    rows: list[pa.RecordBatch]
+    done: int
+    last: bool
+
+
+def _batches(wish: Wish, start: int, most: int) -> Iterator[_Batch]:
+    """Rows in batches that fit into memory; the last one, perhaps empty, is marked once the source is at its end."""
+    left = None if wish.limit is None else max(0, wish.limit - start)
+    held: list[pa.RecordBatch] = []
+    count = size = done = 0
+    for chunk in wish.rows(start) if left != 0 else ():
+        rows, done = _arrow(chunk), chunk.done
+        while rows.num_rows:
+            room = most - count if left is None else min(most - count, left)
+            part, rows = rows.slice(0, room), rows.slice(room)
+            held.append(part)
+            count, size = count + part.num_rows, size + part.nbytes
+            left = None if left is None else left - part.num_rows
+            if count >= most or size >= MOST_BYTES or left == 0:
+                yield _Batch(held, done, last=False)
+                held, count, size = [], 0, 0
+            if left == 0:
+                return
+    if left != 0:
+        yield _Batch(held, done, last=True)
+
+
+def _arrow(chunk: Any) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    arrivals = pa.nulls(len(chunk.values), pa.string()) if chunk.arrivals is None else pa.array(chunk.arrivals)
+    columns = [pa.array(chunk.values, pa.binary()), arrivals.cast(pa.string())]
+    return pa.RecordBatch.from_arrays(columns, names=["value", "arrival"])
+
+
+def _put_down(rows: list[pa.RecordBatch], first: int, file: Path) -> None:
+    """Rows with their numbers, where Spark can read them; row groups are what its tasks share."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not rows:
+        return
+    table = pa.Table.from_batches(rows)
+    table = table.append_column("offset", pa.array(range(first, first + table.num_rows), pa.int64()))
+    pq.write_table(table, file, row_group_size=ROWS_PER_GROUP, compression="lz4")
+
+
+def _add(
+    writer: LakeWriter, wish: Wish, number: int, done: Imported, file: Path, clock: Clock, *, ended: bool
+) -> tuple[int, Deposit]:
+    """Commit one batch, looked at again when the archive had its turn meanwhile; gives the import's number, too."""
+    bronze, first, turns = writer.lake.bronze, done.before + done.rows, TURNS
+    while True:
+        made = Deposit()
+        if file.exists():
+            rows = _records(writer, wish.delay, number, file, clock.now())
+            made = writer.write(judged(rows, imported_as(writer.stream)), IMPORTED if wish.delay is None else ASSUMED)
+        moved = {rows_of(number): first + made.records, IMPORTS: max(bronze.counter(IMPORTS) or 0, number + 1)}
+        try:
+            writer.commit(made, moved, _told(bronze, wish, number, made, ended=ended))
+        except DataError:
+            turns -= 1
+            number = _after(bronze, wish, number, first, last=not turns)
+            writer.mend()
+        else:
+            file.unlink(missing_ok=True)
+            return number, made
+
+
+def _after(bronze: LakeTable, wish: Wish, number: int, first: int, *, last: bool) -> int:
+    """The import's number after another writer had its turn; refused when that was an import of the same history."""
+    known = bronze.counter(f"{IMPORT}{wish.fingerprint}")
+    mine = known == number and (bronze.counter(rows_of(number)) or 0) == first
+    fresh = first == 0 and (known is None or wish.again)
+    if last or not (mine or fresh):
+        message = "Others write to the lake at the same time, and this import gives way."
+        hint = "Run it again when they have ended: it goes on where it is."
+        raise DataError("lake-conflict", message, got=f"{first:,} rows imported so far", hint=hint)
+    return number if mine else bronze.counter(IMPORTS) or 0
+
+
+def _records(writer: LakeWriter, delay: int | None, number: int, file: Path, now: int) -> DataFrame:
+    """The batch as records of the stream's topic: appended now, arrived when their header says."""
+    stream = writer.stream
+    rows = decode(writer.session.read.parquet(str(file)), stream.schema)
+    arrived = "arrival" if delay is None else f"CAST(unix_micros(row.`{stream.event_time}`) + {delay} AS STRING)"
+    header = f"named_struct('key', '{ARRIVED_AT}', 'value', CAST({arrived} AS BINARY))"
+    none = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
+    return rows.selectExpr(
+        f"'{writer.topic}' AS topic",
+        f"CAST({partition_of(number)} AS INT) AS partition",
+        "offset",
+        f"timestamp_micros({now}) AS arrived_at",
+        f"{_key(stream)} AS key",
+        "value",
+        f"CASE WHEN {arrived} IS NULL THEN {none} ELSE array({header}) END AS headers",
+    )
+
+
+def _key(stream: Stream) -> str:
+    """The record's key as a producer writes it: the field's value as Python shows it."""
+    if stream.key is None:
+        return "CAST(NULL AS BINARY)"
+    text = f"CAST(row.`{stream.key}` AS STRING)"
+    shown = f"initcap({text})" if isinstance(stream.schema[stream.key].type, Boolean) else text
+    return f"CAST({shown} AS BINARY)"
+
+
+def _told(bronze: LakeTable, wish: Wish, number: int, made: Deposit, *, ended: bool) -> dict[str, int]:
+    """What bronze alone keeps of an import: which source and rule it has, its verdicts, and whether it has ended."""
+    counts = dict.fromkeys(VERDICTS, 0)
+    for (_, verdict), count in made.verdicts.items():
+        counts[verdict] += count
+    before = import_of(bronze, number).verdicts
+    told = {count_of(number, verdict): before[verdict] + count for verdict, count in counts.items()}
+    told |= {f"{IMPORT}{wish.fingerprint}": number, rule_of(number): _number_of(wish.rule)}
+    return told | ({end_of(number): 1} if ended else {})
+
+
+def _number_of(rule: str) -> int:
+    """A rule as a number, which is all that a counter can hold."""
+    return int.from_bytes(hashlib.blake2b(rule.encode(), digest_size=7).digest(), "big")
