@@ -45,7 +45,7 @@ def record(partition: int, offset: int, arrived: int, delay: int, **more: Any) -
 
 def silver_row(bronze: dict[str, Any]) -> dict[str, Any]:
     """The row of silver that belongs to a row of bronze."""
-    own = json.loads(bronze["value"]) | {"at": bronze["event_time"]}
+    own: dict[str, Any] = json.loads(bronze["value"]) | {"at": bronze["event_time"]}
     place = {"_partition": bronze["partition"], "_offset": bronze["offset"], "_arrived_at": bronze["arrived_at"]}
     told = {"_late": bronze["verdict"] == "late", "_event_id": bronze["event_id"], "_identity": 1, "_payload": 1}
     return own | place | told

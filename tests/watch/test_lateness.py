@@ -191,6 +191,7 @@ def test_there_are_never_more_open_tiles_than_events():
 def test_the_longest_lateness_of_a_budget_fits_and_a_second_more_does_not():
     model = StateModel(gathered({0: [0] * 50_000}), 0, (TileCost("t", MINUTE, 10, 100.0, 1000.0, False),))
     longest = model.longest(500_000)
+    assert longest is not None
     assert model.state(longest).bytes <= 500_000 < model.state(longest + MINUTE).bytes
     assert model.longest(10) is None
 

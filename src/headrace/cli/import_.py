@@ -53,12 +53,13 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
     from headrace.history.rows import extent
     from headrace.history.scratch import scratch
     from headrace.history.source import history
+    from headrace.lake.place import storage_options
     from headrace.run.importing import run_import
 
     loaded = project.load(path, env)
     declared = find_stream(loaded, stream)
     delay = _delay(wishes["arrived_at"], wishes["arrival_delay"])
-    given = history(source, wishes["format"], loaded.config.lake_options)
+    given = history(source, wishes["format"], storage_options(loaded.config))
     read = columns(declared.schema, _mapping(wishes["mapping"]), wishes["arrived_at"])
     size, found = extent(given)
     if found:

@@ -75,7 +75,8 @@ def _kept(kept: dict[str, Any]) -> str:
     """What the archive has put into the lake; its counts are exact."""
     known = (("duplicate", "duplicates"), ("late", "late"))
     parts = [f"{kept['verdicts'][verdict]:,} {name}" for verdict, name in known if kept["verdicts"].get(verdict)]
-    parts += [f"{kept[name]:,} {word}" for name, word in (("conflict", "contradicting"), ("lost", "LOST")) if kept[name]]
+    wrong = (("conflict", "contradicting"), ("lost", "LOST"))
+    parts += [f"{kept[name]:,} {word}" for name, word in wrong if kept[name]]
     listed = f" ({', '.join(parts)})" if parts else ""
     return f"{kept['archived']:,} records{listed}, {kept['lag_events']:,} not yet"
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config import Config, names
+from headrace.errors import DataError
 from headrace.lake.counters import totals
 from headrace.lake.files import remove
 from headrace.lake.keep import compact
-from headrace.lake.place import open_lake
+from headrace.lake.place import Lake, open_lake
 from headrace.plan.model import Plan
 from headrace.run.archive import StreamArchive
 from headrace.run.session import local_session
@@ -86,8 +87,7 @@ class Archiving:
             full = made.records >= self.config.archive_most
             done.due = 0.0 if full else began + self.config.archive_every / SECOND
             if done.batches % COMPACT_EVERY == 0:
-                compact(archive.lake.bronze)
-                compact(archive.lake.silver)
+                _merge(archive.lake)
             self.tell(now=True)
         return worked
 
@@ -146,6 +146,16 @@ def main(
     finally:
         archiving.close()
         session.stop()
+
+
+def _merge(lake: Lake) -> None:
+    """Merge small files, unless somebody else is at it: then there is nothing to do."""
+    try:
+        compact(lake.bronze)
+        compact(lake.silver)
+    except DataError as error:
+        if error.code != "lake-conflict":
+            raise
 
 
 def _cancel(stop: threading.Event, session: SparkSession) -> None:

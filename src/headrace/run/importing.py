@@ -5,7 +5,10 @@ It needs no log, so it works whether the project is up or down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +17,12 @@ from headrace.clock import Clock, SystemClock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.kafka.jars import CONNECTOR, present
+from headrace.lake.counters import behind
 from headrace.lake.imports import IMPORT, IMPORTS, end_of, rows_of, rule_of
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.place import Lake, look, open_lake
 from headrace.lake.table import LakeTable
-from headrace.run.history import Imported, Wish, bring
+from headrace.run.history import Imported, Wish, begun, bring
 from headrace.run.lake_writer import LakeWriter
 from headrace.run.session import local_session
 from headrace.schema.registry_ids import registry_of
@@ -51,8 +55,13 @@ def run_import(
     dry
         Import into a lake in the scratch folder: the counts are what they would be, and nothing stays.
     """
+    there = look(config, stream)
+    found = begun(there[BRONZE], wish) if BRONZE in there else None
+    if found is not None and found.ended and not behind(there[BRONZE], there.get(SILVER)):
+        return Imported(found.partition, found.rows)
     jars = present(CONNECTOR) if stream.format.endswith("avro") else []
-    session = local_session(f"headrace {config.name} import", jars=jars)
+    with _quiet(scratch / "spark.log"):
+        session = local_session(f"headrace {config.name} import", jars=jars)
     try:
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
@@ -62,6 +71,20 @@ def run_import(
         return bring(writer, wish, scratch, most=config.archive_most, clock=clock or SystemClock(), progress=progress)
     finally:
         session.stop()
+
+
+@contextmanager
+def _quiet(file: Path) -> Iterator[None]:
+    """What a JVM that is started meanwhile writes to stderr goes to a file: its greetings are not for this terminal."""
+    sys.stderr.flush()
+    kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)
 
 
 def _writer(config: Config, stream: Stream, scratch: Path, session: SparkSession) -> LakeWriter:

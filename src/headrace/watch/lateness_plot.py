@@ -23,8 +23,9 @@ def refuse(file: Path) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        message, hint = "Pictures are drawn by matplotlib, which is not installed.", "pip install 'headrace[plots]'"
-        raise MachineError("missing-package", message, hint=f"Install it: `{hint}`.") from None
+        message = "Pictures are drawn by matplotlib, which is not installed."
+        hint = "Install it: `pip install 'headrace[plots]'`."
+        raise MachineError("missing-package", message, hint=hint) from None
 
 
 def draw(file: Path, title: str, buckets: Sequence[Bucket], marks: Mapping[str, int]) -> None:
