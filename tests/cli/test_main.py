@@ -10,7 +10,7 @@ import pytest
 
 from headrace import machine
 from headrace.cli import output
-from headrace.cli.main import VERBS, main
+from headrace.cli.main import VERBS, main, module_of
 from headrace.errors import ConfigError, MachineError
 
 
@@ -36,7 +36,7 @@ def test_help_lists_every_verb_with_its_meaning(capsys):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_says_of_itself_what_the_list_says_of_it(verb):
-    command = importlib.import_module(f"headrace.cli.{verb.replace('-', '_')}").command
+    command = importlib.import_module(f"headrace.cli.{module_of(verb)}").command
     assert command.name == verb
     assert command.help.splitlines()[0] == VERBS[verb]
 

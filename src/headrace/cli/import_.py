@@ -40,7 +40,7 @@ DEAD_EXIT = 1
 @options.project_options
 @options.as_json
 def command(source: str, stream: str, path: Path | None, env: str | None, as_json: bool, **wishes: Any) -> int:
-    """Bring existing history into the lake, with its own arrival times.
+    """Bring history into the lake, with its own arrival times.
 
     FILE holds CSV with a header, JSON lines or Parquet; a folder holds Parquet files or a Delta table. Every row
     becomes a record of the stream's bronze table with its verdict, judged by when it arrived, so that old rows are not
@@ -116,10 +116,9 @@ def dead(done: Imported) -> int:
 def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool, as_json: bool) -> None:
     """Say what was done: the counts on stdout, the rest on stderr."""
     if done.before:
-        talk(f"{done.before:,} rows of it were imported before and are left as they are.")
-    rate = done.rows / seconds if seconds > 0 else 0.0
-    verb, rows = "Would import" if dry else "Imported", "row" if done.rows == 1 else "rows"
-    talk(f"{verb} {done.rows:,} {rows} into {stream} as partition {done.partition} in {seconds:.1f} s ({rate:,.0f}/s).")
+        talk(f"Imported before, and left as they are: {_rows(done.before)}.")
+    rate, verb = done.rows / seconds if seconds > 0 else 0.0, "Would import" if dry else "Imported"
+    talk(f"{verb} {_rows(done.rows)} into {stream} as partition {done.partition} in {seconds:.1f} s ({rate:,.0f}/s).")
     if as_json:
         told = {"stream": stream, "source": source, "dry_run": dry, "partition": done.partition}
         counts = {"rows": done.rows, "imported_before": done.before, "verdicts": done.verdicts}
@@ -127,6 +126,10 @@ def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool,
         data_json(told | counts | extra | {"seconds": round(seconds, 3), "per_second": round(rate, 1)})
     else:
         table(("verdict", "rows"), [(verdict, f"{count:,}") for verdict, count in done.verdicts.items()])
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 @contextlib.contextmanager

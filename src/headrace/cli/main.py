@@ -30,7 +30,7 @@ VERBS: dict[str, str] = {
     "down": "End the project's processes.",
     "run": "Run one process of the project in the foreground.",
     "send": "Send the rows of a file to a stream.",
-    "import": "Bring existing history into the lake, with its own arrival times.",
+    "import": "Bring history into the lake, with its own arrival times.",
     "tail": "Show the records of a stream or topic.",
     "dead-letters": "List, show, replay and drop dead letters.",
     "lake": "Look into the lake, ask it in SQL, keep its files in order.",
@@ -46,6 +46,16 @@ DEFECT = 70
 INTERRUPTED = 130
 
 
+def module_of(verb: str) -> str:
+    """The module of a verb; one that is a word of Python's own has an underscore after it.
+
+    >>> module_of("dead-letters"), module_of("import")
+    ('dead_letters', 'import_')
+    """
+    name = verb.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one only to run it."""
 
@@ -57,10 +67,7 @@ class LazyGroup(click.Group):
         """Import the verb's module."""
         if cmd_name not in VERBS:
             return None
-        module = cmd_name.replace("-", "_")
-        # A verb that is a word of Python's own, such as import, has a module with an underscore after it.
-        module = f"{module}_" if keyword.iskeyword(module) else module
-        command = importlib.import_module(f"headrace.cli.{module}").command
+        command = importlib.import_module(f"headrace.cli.{module_of(cmd_name)}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"headrace.cli.{cmd_name}.command is not a command")
         return command

@@ -91,15 +91,19 @@ def begun(bronze: LakeTable, wish: Wish) -> Import | None:
     if number is None:
         return None
     found = import_of(bronze, number)
-    complete = found.ended or (wish.limit is not None and found.rows >= wish.limit)
     same = found.rule == _number_of(wish.rule)
-    if wish.again and (complete or not same):
+    if wish.again and (has_all(found, wish) or not same):
         return None
     if not same:
         message = "This history was imported before, with another mapping or another arrival."
-        hint = "Give the same options to go on with it, or --again to import all of it once more, as copies."
-        raise DataError("imported-otherwise", message, got=f"{found.rows:,} rows so far", hint=hint)
+        hint = "Give the same options to go on with it, or --again to import all of it once more."
+        raise DataError("imported-otherwise", message, got=f"rows imported so far: {found.rows:,}", hint=hint)
     return found
+
+
+def has_all(found: Import, wish: Wish) -> bool:
+    """Whether an import has every row that is wished for."""
+    return found.ended or (wish.limit is not None and found.rows >= wish.limit)
 
 
 def bring(
@@ -128,7 +132,7 @@ def bring(
     found = begun(bronze, wish)
     number = (bronze.counter(IMPORTS) or 0) if found is None else found.number
     done = Imported(partition_of(number), 0 if found is None else found.rows)
-    if found is not None and found.ended:
+    if found is not None and has_all(found, wish):
         return done
     file = scratch / "rows.parquet"
     for batch in _batches(wish, done.before, most):
@@ -218,7 +222,7 @@ def _after(bronze: LakeTable, wish: Wish, number: int, first: int, *, last: bool
     if last or not (mine or fresh):
         message = "Others write to the lake at the same time, and this import gives way."
         hint = "Run it again when they have ended: it goes on where it is."
-        raise DataError("lake-conflict", message, got=f"{first:,} rows imported so far", hint=hint)
+        raise DataError("lake-conflict", message, got=f"rows imported so far: {first:,}", hint=hint)
     return number if mine else bronze.counter(IMPORTS) or 0
 
 

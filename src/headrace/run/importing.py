@@ -22,7 +22,7 @@ from headrace.lake.imports import IMPORT, IMPORTS, end_of, rows_of, rule_of
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.place import Lake, look, open_lake
 from headrace.lake.table import LakeTable
-from headrace.run.history import Imported, Wish, begun, bring
+from headrace.run.history import Imported, Wish, begun, bring, has_all
 from headrace.run.lake_writer import LakeWriter
 from headrace.run.session import local_session
 from headrace.schema.registry_ids import registry_of
@@ -57,7 +57,7 @@ def run_import(
     """
     there = look(config, stream)
     found = begun(there[BRONZE], wish) if BRONZE in there else None
-    if found is not None and found.ended and not behind(there[BRONZE], there.get(SILVER)):
+    if found is not None and has_all(found, wish) and not behind(there[BRONZE], there.get(SILVER)):
         return Imported(found.partition, found.rows)
     jars = present(CONNECTOR) if stream.format.endswith("avro") else []
     with _quiet(scratch / "spark.log"):
