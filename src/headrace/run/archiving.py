@@ -22,7 +22,6 @@ from headrace.lake.place import Lake, open_lake
 from headrace.plan.model import Plan
 from headrace.run.archive import StreamArchive
 from headrace.run.session import local_session
-from headrace.run.source import register
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
 from headrace.topics import STATUS, create, open_log, spark_jars, topics
@@ -125,7 +124,6 @@ def main(
 ) -> None:
     """Run a plan's archive until told to stop; a batch under way is finished or leaves nothing."""
     session = local_session(f"headrace {config.name} archive", jars=spark_jars(config, plan))
-    register(session)
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     archiving = Archiving(plan, config, session, clock or SystemClock())

@@ -9,15 +9,20 @@ watermark. What the bytes mean is decided by `run.admit`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.kafka.options import for_spark
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.kafka import KafkaLog
 from headrace.log.protocol import Log, Offsets
+from headrace.run.source import SCHEMA
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    Batches = Iterator[pa.RecordBatch]
 
 RECORDS_PER_TASK = 50_000
 # A record without headers has none, and a header without a value an empty one, as in the other logs.
@@ -30,13 +35,31 @@ def slice_of(session: SparkSession, log: Log, topic: str, start: Offsets, end: O
     """The records from `start` to `end`, which is fixed: reading it twice gives the same."""
     if isinstance(log, KafkaLog):
         return _connected(session, log, topic, start, end)
-    options = {
-        **_place(log, topic),
-        "startingOffsets": _listed(start),
-        "endingOffsets": _listed(end),
-        "recordsPerSlice": str(RECORDS_PER_TASK),
-    }
-    return session.read.format("headrace_log").options(**options).load()
+    if not isinstance(log, EmbeddedLog):
+        raise TypeError(f"Spark cannot read a {type(log).__name__}")
+    parts = [
+        (partition, first, min(first + RECORDS_PER_TASK, end[partition]))
+        for partition in sorted(end)
+        for first in range(start[partition], end[partition], RECORDS_PER_TASK)
+    ]
+    # One task for each part. A data source would do the same, after starting three Python processes to be planned.
+    tasks = session.range(0, len(parts), 1, max(1, len(parts)))
+    return tasks.mapInArrow(_reader(str(log.folder), topic, parts), SCHEMA)
+
+
+def _reader(folder: str, topic: str, parts: Sequence[tuple[int, int, int]]) -> Callable[[Batches], Batches]:
+    """What a task does: read the parts whose numbers it is given. It runs in Spark's Python workers."""
+
+    def read(given: Batches) -> Batches:
+        from headrace.log.arrow import batches
+
+        with EmbeddedLog(folder) as log:
+            for numbers in given:
+                for number in numbers.column(0).to_pylist():
+                    partition, start, end = parts[number]
+                    yield from batches(log, topic, partition, start=start, end=end)
+
+    return read
 
 
 def stream_of(session: SparkSession, log: Log, topic: str, most: int) -> DataFrame:
