@@ -96,6 +96,23 @@ def everything(log, topic):
     return [record for p in range(PARTITIONS) for record in log.read(topic, p, 0, limit=1_000_000)]
 
 
+class DiedError(Exception):
+    """What stands for a SIGKILL."""
+
+
+def dies_before_silver(running, most):
+    """A batch whose process dies after its commit to bronze."""
+
+    def die(*_):
+        raise DiedError
+
+    silver = running.lake.silver
+    commit, silver.commit = silver.commit, die
+    with pytest.raises(DiedError):
+        running.step(most)
+    silver.commit = commit
+
+
 def drain(running, most):
     return [made.records for made in iter(lambda: running.step(most), None)]
 
@@ -137,17 +154,7 @@ def test_a_crash_between_the_two_commits_is_made_up_for_from_bronze(spark, any_l
     send(log, sent, topic)
     broken = archive(spark, log, lake, topic)
     broken.step(150)
-
-    class DiedError(Exception):
-        pass
-
-    def die(*_):
-        raise DiedError
-
-    commit, lake.silver.commit = lake.silver.commit, die
-    with pytest.raises(DiedError):
-        broken.step(150)
-    lake.silver.commit = commit
+    dies_before_silver(broken, 150)
 
     drain(archive(spark, log, opened(tmp_path / "lake" / "payments"), topic), most=1_000)
     found = check(str(tmp_path / "sent.jsonl"), str(tmp_path / "lake" / "payments"), 5 * MINUTE, MINUTE)
@@ -182,7 +189,7 @@ def test_duckdb_pandas_polars_and_spark_read_the_same_rows(spark, log, lake):
     assert days == set(lake.silver.delta.to_pandas()["_day"])
 
 
-def test_a_lake_in_object_storage_holds_the_same(spark, log):
+def test_a_lake_in_object_storage_holds_the_same_also_after_a_crash(spark, log):
     send(log, flow(200, seed=10, partitions=PARTITIONS, now=datetime.now(UTC)))
     with bucket() as options:
         lake = Lake(
@@ -190,9 +197,13 @@ def test_a_lake_in_object_storage_holds_the_same(spark, log):
             LakeTable("s3://lake/payments/silver", silver_shape(payments), options),
             "s3://lake/payments/staging",
         )
-        assert drain(archive(spark, log, lake), most=150) == [150, 50]
+        dies_before_silver(archive(spark, log, lake), 150)
+        assert drain(archive(spark, log, lake), most=150) == [50]
         verdicts = sorted(lake.bronze.delta.to_pyarrow_table().column("verdict").to_pylist())
-    assert verdicts == sorted(each.verdict for each in judge(payments, everything(log, "payments")))
+        silver = lake.silver.delta.count()
+    judged = judge(payments, everything(log, "payments"))
+    assert verdicts == sorted(each.verdict for each in judged)
+    assert silver == sum(each.contributes for each in judged)
 
 
 def test_of_two_archives_that_start_from_one_state_only_one_commits(spark, log, lake, tmp_path):

@@ -29,6 +29,7 @@ from headrace.lake.place import Lake
 from headrace.lake.table import LakeTable
 from headrace.run.admit import judged
 from headrace.run.deposit import Deposit, deposit
+from headrace.run.kept import kept
 from headrace.run.stage import laid_out, stage
 from headrace.schema.writers import Writers
 
@@ -139,10 +140,9 @@ class LakeWriter:
         if not behind(bronze, silver):
             return
         end, start = positions(bronze), positions(silver)
-        missed = " OR ".join(f"(partition = {p} AND offset >= {start.get(p, 0)})" for p in end)
-        kept = self.session.read.option("recursiveFileLookup", "true").parquet(*bronze.files())
+        missed = kept(self.session, bronze, start, end)
         counts = "verdict IN ('admitted', 'late') AND first_offset IS NULL"
-        again = kept.where(f"({missed}) AND {counts}").withColumn("topic", F.lit(self.topic))
+        again = missed.where(counts).withColumn("topic", F.lit(self.topic))
         raw = again.drop("arrived_at").withColumnRenamed("appended_at", "arrived_at")
         rows = judged(raw.where("partition >= 0"), self.stream, self.writers)
         if min(end) < 0:
