@@ -13,7 +13,7 @@ READY  := $(VENV)/.ready
 BENCHMARKS := $(filter-out __init__ harness weigh,$(basename $(notdir $(wildcard bench/*.py))))
 
 # One process holds the Spark session, the other runs what needs none; both are one run with one closing line.
-PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --durations 15
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -40,8 +40,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from headrace.kafka import jars
-    from headrace.run.session import local_session
+    from headrace.run.session import SETTINGS, local_session
 
+    # Tests run each query once or twice: Java need not optimise for more.
+    SETTINGS["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
     session = local_session("headrace-tests", jars=jars.fetch(jars.CONNECTOR))
     yield session
     session.stop()

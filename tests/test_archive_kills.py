@@ -85,7 +85,7 @@ POINTS = {
 def reach(process: subprocess.Popen[bytes], lake: Path, point: str, chance: random.Random) -> bool:
     """Wait for the point at which to kill; false when the process ended by itself."""
     if point == "any":
-        return not _ended(process, chance.uniform(0.5, 15.0))
+        return not _ended(process, chance.uniform(0.5, 12.0))
     before, deadline = names_of(lake, POINTS[point]), time.monotonic() + PATIENCE
     while names_of(lake, POINTS[point]) <= before:
         if process.poll() is not None or time.monotonic() > deadline:
@@ -115,16 +115,15 @@ def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path)
     sender.start()
 
     chance = random.Random(20)
-    killed: list[str] = []
-    while len(killed) < KILLS:
-        point = chance.choice(["any", "any", *POINTS])
+    points = [*POINTS, *POINTS, *["any"] * (KILLS - 2 * len(POINTS))]
+    chance.shuffle(points)
+    for point in points:
         sender.lives.release()
         process = start(folder, output)
         alive = reach(process, lake, point, chance)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        killed.append(point)
         assert alive, f"the archive ended by itself with {process.returncode}: {output.read_text()[-3000:]}"
 
     sender.join(PATIENCE)
@@ -147,10 +146,9 @@ def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path)
     checker = [sys.executable, str(Path(__file__).parent / "lake_checker.py"), str(tmp_path / "sent.jsonl"), str(lake)]
     told = subprocess.run([*checker, *rules], capture_output=True, text=True, check=True)
     found = json.loads(told.stdout)
-    assert not any(found["findings"].values()), (found, killed)
+    assert not any(found["findings"].values()), (found, points)
     assert sum(found["verdicts"].values()) == RECORDS
     assert len(found["verdicts"]) == 6, "the flow must have records of every verdict"
-    assert len(set(killed)) >= 3, killed
 
 
 def archived(lake: Path) -> int:
