@@ -19,7 +19,7 @@ from headrace.run.avro import LIMITING
 SETTINGS: dict[str, str] = {
     # When a query fails, Spark searches the error's whole text with a regular expression that recurses: on a small
     # stack that search overflows, and the query's thread dies without anybody being told. And what Spark generates for
-    # a strict decoder is one long method, which Java by itself would interpret for ever: compiled, it takes half the time.
+    # a strict decoder is one long method, which Java would interpret for ever: compiled, it takes half as long.
     "spark.driver.extraJavaOptions": f"-Xss16m -XX:-DontCompileHugeMethods {LIMITING}",
     "spark.driver.memory": "1g",
     "spark.sql.ansi.enabled": "true",
