@@ -76,9 +76,7 @@ def opened(folder):
 
 def archive(spark, log, lake, topic="payments"):
     from headrace.run.archive import StreamArchive
-    from headrace.run.source import register
 
-    register(spark)
     return StreamArchive(payments, topic, log, lake, spark, Later())
 
 
@@ -240,9 +238,7 @@ def test_records_that_retention_removed_too_early_stop_the_archive_until_the_los
 def test_a_stream_without_event_ids_has_no_copies(spark, log, tmp_path):
     from headrace.lake.counters import totals
     from headrace.run.archive import StreamArchive
-    from headrace.run.source import register
 
-    register(spark)
     clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at", allowed_lateness="3650d")
     log.create_topic("clicks")
     folder = tmp_path / "clicks"

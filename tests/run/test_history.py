@@ -202,9 +202,7 @@ def test_an_import_that_dies_between_the_commits_is_made_up_for_and_goes_on(spar
 def archive(spark, lake, tmp_path):
     """An archive of three live payments, two of which an import has too."""
     from headrace.run.archive import StreamArchive
-    from headrace.run.source import register
 
-    register(spark)
     with EmbeddedLog(tmp_path / "log") as log:
         log.create_topic("payments")
         arrivals = hr.stream(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BRONZE, SILVER = "bronze", "silver"
-TABLES = (BRONZE, SILVER)
 
 BRONZE_COLUMNS: dict[str, str] = {
     "partition": "INT",
@@ -37,7 +36,6 @@ BRONZE_COLUMNS: dict[str, str] = {
 }
 BRONZE_DAY = "day"
 
-PLACE, ARRIVED, LATE, EVENT_ID = ("_partition", "_offset"), "_arrived_at", "_late", "_event_id"
 IDENTITY, PAYLOAD = "_identity", "_payload"
 SILVER_DAY = "_day"
 SILVER_COLUMNS: dict[str, str] = {
@@ -69,18 +67,9 @@ def bronze_shape() -> Shape:
     """The shape of every bronze table."""
     import pyarrow as pa
 
-    moment, header = pa.timestamp("us", tz="UTC"), pa.struct([("key", pa.string()), ("value", pa.binary())])
-    kinds = {
-        "INT": pa.int32(),
-        "BIGINT": pa.int64(),
-        "TIMESTAMP": moment,
-        "STRING": pa.string(),
-        "BINARY": pa.binary(),
-        "BOOLEAN": pa.bool_(),
-    }
-    listed = pa.list_(pa.field("element", header))
-    schema = pa.schema([(name, kinds.get(kind, listed)) for name, kind in BRONZE_COLUMNS.items()])
-    return Shape(schema, BRONZE_DAY, "arrived_at", ("partition", "offset", "arrived_at", "event_time"))
+    return Shape(
+        pa.schema(_arrow(BRONZE_COLUMNS)), BRONZE_DAY, "arrived_at", ("partition", "offset", "arrived_at", "event_time")
+    )
 
 
 def silver_shape(stream: Stream) -> Shape:
@@ -95,16 +84,26 @@ def silver_shape(stream: Stream) -> Shape:
 
     from headrace.schema.types import arrow_type
 
-    own = {
+    fields = [(field.name, _nullable(arrow_type(field.type))) for field in stream.schema]
+    schema = pa.schema([*fields, *_arrow(SILVER_COLUMNS)])
+    return Shape(schema, SILVER_DAY, stream.event_time, (stream.event_time, "_arrived_at", "_offset"))
+
+
+def _arrow(columns: dict[str, str]) -> list[tuple[str, pa.DataType]]:
+    """The columns as Arrow has them."""
+    import pyarrow as pa
+
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    kinds = {
         "INT": pa.int32(),
         "BIGINT": pa.int64(),
         "TIMESTAMP": pa.timestamp("us", tz="UTC"),
         "STRING": pa.string(),
+        "BINARY": pa.binary(),
         "BOOLEAN": pa.bool_(),
+        BRONZE_COLUMNS["headers"]: pa.list_(pa.field("element", header)),
     }
-    fields = [(field.name, _nullable(arrow_type(field.type))) for field in stream.schema]
-    schema = pa.schema([*fields, *((name, own[kind]) for name, kind in SILVER_COLUMNS.items())])
-    return Shape(schema, SILVER_DAY, stream.event_time, (stream.event_time, "_arrived_at", "_offset"))
+    return [(name, kinds[kind]) for name, kind in columns.items()]
 
 
 def _nullable(kind: pa.DataType) -> pa.DataType:

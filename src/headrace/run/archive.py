@@ -23,6 +23,7 @@ from headrace.run.admit import judged
 from headrace.run.deposit import Deposit
 from headrace.run.lake_writer import TURNS, LakeWriter
 from headrace.run.records import slice_of
+from headrace.schema.writers import Writers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,9 +37,17 @@ class StreamArchive(LakeWriter):
     """Archives one stream, batch by batch."""
 
     def __init__(
-        self, stream: Stream, topic: str, log: Log, lake: Lake, session: SparkSession, clock: Clock, tasks: int = 2
+        self,
+        stream: Stream,
+        topic: str,
+        log: Log,
+        lake: Lake,
+        session: SparkSession,
+        clock: Clock,
+        *,
+        writers: Writers | None = None,
     ) -> None:
-        super().__init__(stream, topic, lake, session, tasks=tasks)
+        super().__init__(stream, topic, lake, session, writers=writers)
         self.log, self.clock = log, clock
 
     def accept_loss(self) -> int:
@@ -66,9 +75,8 @@ class StreamArchive(LakeWriter):
                 raise DataError("offset-out-of-range", message, got=got, hint=hint)
         return first | done
 
-    def waiting(self, most: int = MOST_PER_BATCH) -> dict[int, int]:
+    def _end(self, start: Mapping[int, int], most: int) -> dict[int, int]:
         """Where the next batch ends: at most so many records, in the order of arrival over all partitions."""
-        start = self.start
         ends = cut(self.log, self.topic, self.clock.now() - GUARD)
         ends = {partition: max(offset, start[partition]) for partition, offset in ends.items()}
         return bounded(self.log, self.topic, start, ends, most=most)
@@ -76,7 +84,8 @@ class StreamArchive(LakeWriter):
     def step(self, most: int = MOST_PER_BATCH) -> Deposit | None:
         """Archive one batch; None when nothing waits."""
         self.mend()
-        start, end = self.start, self.waiting(most)
+        start = self.start
+        end = self._end(start, most)
         if end == start:
             return None
         records = slice_of(self.session, self.log, self.topic, start, end)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SECOND, Clock, SystemClock
@@ -45,7 +45,6 @@ class _Progress:
     records: int = 0
     seconds: float = 0.0
     due: float = 0.0
-    last: dict[str, Any] = field(default_factory=dict)
 
 
 class Archiving:
@@ -63,11 +62,11 @@ class Archiving:
             lake = open_lake(config, stage.stream)
             # What a batch that was cut off had put down is nobody's.
             remove(lake.staging, lake.bronze.options)
+            topic = named.topic(stage.stream.name)
+            writers = writers_of(stage.stream, ids, topic)
             self.archives[stage.stream.name] = StreamArchive(
-                stage.stream, named.topic(stage.stream.name), self.log, lake, session, clock
+                stage.stream, topic, self.log, lake, session, clock, writers=writers
             )
-            writers = writers_of(stage.stream, ids, named.topic(stage.stream.name))
-            self.archives[stage.stream.name].writers = writers
         self.progress = {name: _Progress() for name in self.archives}
 
     def step(self) -> bool:

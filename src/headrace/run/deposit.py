@@ -85,7 +85,7 @@ def marked(batch: pa.RecordBatch, copies: pa.Table) -> pa.RecordBatch:
     taken = copies.take(pa.array(at, mask=at < 0)).combine_chunks()
     first_partition, first_offset = taken.column("first_partition"), taken.column("first_offset")
     copy = pc.is_valid(first_offset)
-    text = [_plain_text(column) for column in (first_partition, first_offset)]
+    text = [column.cast(pa.string()) for column in (first_partition, first_offset)]
     reason = pc.binary_join_element_wise("a copy of partition ", text[0], ", offset ", text[1], "")
     duplicate = pc.and_(copy, pc.equal(batch.column("verdict"), "admitted"))
     new = {
@@ -98,12 +98,6 @@ def marked(batch: pa.RecordBatch, copies: pa.Table) -> pa.RecordBatch:
     }
     arrays = [_one(new[name]) if name in new else batch.column(name) for name in batch.schema.names]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def _plain_text(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column.cast(pa.string())
 
 
 def _one(column: Any) -> Any:
