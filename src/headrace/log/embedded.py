@@ -15,15 +15,15 @@ import time as timer
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from headrace.clock import Clock, SystemClock
 from headrace.log import catalog, clean, table
+from headrace.log.base import LogBase
 from headrace.log.database import Database
 from headrace.log.frame import Frame, records, split
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
-from headrace.log.record import Headers, Message, Position, Record, sizes
+from headrace.log.record import Message, Position, Record, sizes
 from headrace.log.slice import Span
 from headrace.log.topic import FOREVER, Retention, Topic, check_limit, check_name, check_offset, unknown
 
@@ -31,7 +31,7 @@ FIRST_NAP, LONGEST_NAP = 0.0005, 0.004
 """Seconds a waiting reader sleeps between two looks at the file's version: a look costs microseconds."""
 
 
-class EmbeddedLog:
+class EmbeddedLog(LogBase):
     """A log in a folder.
 
     Parameters
@@ -58,12 +58,6 @@ class EmbeddedLog:
         self._opening = threading.Lock()
         self._keyless = 0
 
-    def __enter__(self) -> EmbeddedLog:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
     def create_topic(
         self,
         name: str,
@@ -86,18 +80,6 @@ class EmbeddedLog:
         """See `Log.topics`."""
         found = {name: catalog.stored(self.folder, name) for name in catalog.names(self.folder)}
         return {name: topic for name, topic in found.items() if topic is not None}
-
-    def append(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        headers: Headers = (),
-        partition: int | None = None,
-    ) -> Position:
-        """See `Log.append`."""
-        return self.append_batch(topic, [Message(value, key, headers)], partition=partition)[0]
 
     def append_batch(self, topic: str, messages: Sequence[Message], *, partition: int | None = None) -> list[Position]:
         """See `Log.append_batch`."""

@@ -22,9 +22,9 @@ from __future__ import annotations
 import time as timer
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from headrace.errors import DataError, MachineError
+from headrace.log.base import LogBase
 from headrace.log.kafka_append import Appender
 from headrace.log.kafka_client import DELIVERY, TIMEOUT, Client, require
 from headrace.log.kafka_places import Places
@@ -32,7 +32,7 @@ from headrace.log.kafka_read import Cursors
 from headrace.log.kafka_topics import Topics
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
-from headrace.log.record import Headers, Message, Position, Record, sizes
+from headrace.log.record import Message, Position, Record, sizes
 from headrace.log.topic import FOREVER, Retention, Topic, check_limit, check_name, check_offset, unknown
 from headrace.settings import Hidden
 
@@ -41,7 +41,7 @@ OVERHEAD = 256
 NAP = 0.002
 
 
-class KafkaLog:
+class KafkaLog(LogBase):
     """A log in a Kafka cluster.
 
     Parameters
@@ -83,12 +83,6 @@ class KafkaLog:
     def __repr__(self) -> str:
         return f"KafkaLog({self.brokers!r})"
 
-    def __enter__(self) -> KafkaLog:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
     def create_topic(
         self,
         name: str,
@@ -104,18 +98,6 @@ class KafkaLog:
     def topics(self) -> dict[str, Topic]:
         """See `Log.topics`."""
         return self._topics.all()
-
-    def append(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        headers: Headers = (),
-        partition: int | None = None,
-    ) -> Position:
-        """See `Log.append`."""
-        return self.append_batch(topic, [Message(value, key, headers)], partition=partition)[0]
 
     def append_batch(self, topic: str, messages: Sequence[Message], *, partition: int | None = None) -> list[Position]:
         """See `Log.append_batch`, and above for what a failure leaves behind."""

@@ -9,12 +9,12 @@ import threading
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from headrace.clock import Clock, SystemClock
+from headrace.log.base import LogBase
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
-from headrace.log.record import Headers, Message, Position, Record, sizes
+from headrace.log.record import Message, Position, Record, sizes
 from headrace.log.slice import Span
 from headrace.log.topic import FOREVER, Retention, Topic, agree, check_limit, check_name, check_offset, unknown
 
@@ -35,7 +35,7 @@ class _Shelf:
     keyless: int = 0
 
 
-class MemoryLog:
+class MemoryLog(LogBase):
     """A log in memory.
 
     Parameters
@@ -58,12 +58,6 @@ class MemoryLog:
         self._clock = clock or SystemClock()
         self._shelves: dict[str, _Shelf] = {}
         self._changed = threading.Condition()
-
-    def __enter__(self) -> MemoryLog:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
 
     def create_topic(
         self,
@@ -88,18 +82,6 @@ class MemoryLog:
     def topics(self) -> dict[str, Topic]:
         """See `Log.topics`."""
         return {name: shelf.topic for name, shelf in sorted(self._shelves.items())}
-
-    def append(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        headers: Headers = (),
-        partition: int | None = None,
-    ) -> Position:
-        """See `Log.append`."""
-        return self.append_batch(topic, [Message(value, key, headers)], partition=partition)[0]
 
     def append_batch(self, topic: str, messages: Sequence[Message], *, partition: int | None = None) -> list[Position]:
         """See `Log.append_batch`."""

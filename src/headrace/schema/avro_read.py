@@ -24,7 +24,7 @@ from headrace.schema import json_rules as rules
 from headrace.schema.avro import Reading, reading
 from headrace.schema.avro_node import Node
 from headrace.schema.avro_step import CONTEXT, NotAvroError, record_step
-from headrace.schema.json import Decoded, Fault
+from headrace.schema.json import Decoded, Fault, malformed
 from headrace.schema.types import Decimal, Field, List, Struct, Type
 
 Make = Callable[[Any], Any]
@@ -52,26 +52,22 @@ def avro_decoder(schema: Struct, writer: Node) -> Callable[[bytes | None], Decod
 
     def decode(data: bytes | None) -> Decoded:
         if not data:
-            return _malformed("there is nothing in it")
+            return malformed("there is nothing in it")
         if len(data) > rules.LARGEST_VALUE:
-            return _malformed(f"it is larger than {rules.LARGEST_VALUE:,} bytes")
+            return malformed(f"it is larger than {rules.LARGEST_VALUE:,} bytes")
         try:
             found, end = step(data, 0)
         except (NotAvroError, IndexError, struct.error) as error:
-            return _malformed(str(error) if isinstance(error, NotAvroError) else "it ends early")
+            return malformed(str(error) if isinstance(error, NotAvroError) else "it ends early")
         if end < len(data):
             more = len(data) - end
-            return _malformed(f"{more} byte{'s follow' if more > 1 else ' follows'} the record")
+            return malformed(f"{more} byte{'s follow' if more > 1 else ' follows'} the record")
         try:
             return Decoded(make(found), None)
         except _InvalidError as error:
             return Decoded(None, Fault("invalid", str(error)))
 
     return decode
-
-
-def _malformed(reason: str) -> Decoded:
-    return Decoded(None, Fault("malformed", reason))
 
 
 def _object(schema: Struct, node: Node, prefix: str) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -73,15 +73,15 @@ def decoder(schema: Struct) -> Callable[[bytes | None], Decoded]:
 
     def decode(data: bytes | None) -> Decoded:
         if not data:
-            return _malformed("there is nothing in it")
+            return malformed("there is nothing in it")
         if len(data) > rules.LARGEST_VALUE:
-            return _malformed(f"it is larger than {rules.LARGEST_VALUE:,} bytes")
+            return malformed(f"it is larger than {rules.LARGEST_VALUE:,} bytes")
         try:
             value = parse(str(data, "utf-8"))
         except UnicodeDecodeError as error:
-            return _malformed(f"byte {error.start} is not UTF-8")
+            return malformed(f"byte {error.start} is not UTF-8")
         except NotJsonError as error:
-            return _malformed(str(error))
+            return malformed(str(error))
         if type(value) is not dict:
             return Decoded(None, Fault("invalid", rules.NOT_AN_OBJECT))
         try:
@@ -92,7 +92,8 @@ def decoder(schema: Struct) -> Callable[[bytes | None], Decoded]:
     return decode
 
 
-def _malformed(reason: str) -> Decoded:
+def malformed(reason: str) -> Decoded:
+    """What a decoder says of bytes that cannot be parsed."""
     return Decoded(None, Fault("malformed", reason))
 
 
