@@ -13,11 +13,11 @@ READY  := $(VENV)/.ready
 BENCHMARKS := $(filter-out __init__ harness weigh,$(basename $(notdir $(wildcard bench/*.py))))
 
 # One process holds the Spark session, the other runs what needs none; both are one run with one closing line.
-PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --durations 15
+PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --durations 40
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars
+.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ help: ## what can be made
 demo: $(READY) ## the example project over a generated payment stream; JSON=1 for one JSON object
 	@$(BIN)/headrace demo $(if $(JSON),--json)
 
-test: $(READY) java jars ## everything, Spark and a Kafka broker included
+test: $(READY) java jars classes ## everything, Spark and a Kafka broker included
 	$(PYTEST)
 
 test-fast: $(READY) ## what needs no JVM, in under a minute
@@ -55,6 +55,10 @@ clean: ## forget the environment and the caches
 
 java:
 	@scripts/apt-need openjdk-17-jre-headless sh -c '"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version'
+
+# Tests start Spark dozens of times.
+classes: $(READY) java
+	@ls $(VENV)/share/headrace/*.jsa >/dev/null 2>&1 || $(BIN)/headrace prepare >/dev/null 2>&1
 
 jars: $(READY) java
 	@scripts/apt-need maven mvn --version

@@ -1,8 +1,9 @@
 """What all tests share: one Spark session, one Kafka broker, golden files, and hypothesis without a stopwatch.
 
-The session has two slots, two shuffle partitions, no UI and bounded memory. All Spark tests carry one xdist group, so
-that under `-n 2` one process has the session and the other runs what needs none. Kafka tests that need no Spark are a
-group of their own: each of the two processes starts at most one broker.
+The session has two slots, two shuffle partitions, no UI and bounded memory. All tests that share it carry one xdist
+group, so that under `-n 2` one process has the session and the other runs what needs none. Tests that start processes
+with sessions of their own are the group `live`, Kafka tests that need no Spark another: each of the two processes
+starts at most one broker.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 settings.register_profile("headrace", deadline=None, print_blob=True)
 settings.load_profile("headrace")
 
+# Every JVM of a test is short-lived, and there may be several at once: none need optimise for a long life.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -40,10 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from headrace.kafka import jars
-    from headrace.run.session import SETTINGS, local_session
+    from headrace.run.session import local_session
 
-    # Tests run each query once or twice: Java need not optimise for more.
-    SETTINGS["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
     session = local_session("headrace-tests", jars=jars.fetch(jars.CONNECTOR))
     yield session
     session.stop()

@@ -26,7 +26,7 @@ from headrace.topics import create as create_topics
 from headrace.topics import open_log, topics
 from tests.flow import flow, message
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("kills")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
 
 RECORDS, CHUNK, PARTITIONS, KILLS = 200_000, 2_000, 3, 20
 SHARE, PAUSE = RECORDS // KILLS, 0.5
@@ -65,9 +65,8 @@ class Sender(threading.Thread):
 def start(folder: Path, log: Path, **settings: str) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
         command = [sys.executable, "-P", "-m", "headrace.cli.main", "run", "archive", "--project", str(folder)]
-        # A life is short: Java need not optimise for a long one.
-        quick = {**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", **settings}
-        return subprocess.Popen(command, stdout=output, stderr=output, env=quick, start_new_session=True)
+        environ = {**os.environ, **settings}
+        return subprocess.Popen(command, stdout=output, stderr=output, env=environ, start_new_session=True)
 
 
 def names_of(folder: Path, pattern: str) -> set[str]:
@@ -85,7 +84,7 @@ POINTS = {
 def reach(process: subprocess.Popen[bytes], lake: Path, point: str, chance: random.Random) -> bool:
     """Wait for the point at which to kill; false when the process ended by itself."""
     if point == "any":
-        return not _ended(process, chance.uniform(0.5, 12.0))
+        return not _ended(process, chance.uniform(0.5, 9.0))
     before, deadline = names_of(lake, POINTS[point]), time.monotonic() + PATIENCE
     while names_of(lake, POINTS[point]) <= before:
         if process.poll() is not None or time.monotonic() > deadline:

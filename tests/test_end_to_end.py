@@ -22,7 +22,7 @@ from headrace.run.reference import Outcome
 from headrace.supervisor import place
 from headrace.topics import open_log
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
 
 PAYMENTS, PER_SECOND, CARDS, SAMPLED = 50_000, 2_500, 1_000, 200
 DEADLINE = 180.0

@@ -31,6 +31,7 @@ def test_what_a_document_shows_is_what_happens(document, tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("live")
 def test_what_documents_show_is_what_happens_in_their_long_parts_too(tmp_path):
     for number, document in enumerate(LONG):
         folder = tmp_path / str(number)

@@ -255,6 +255,18 @@ def test_stopping_asks_and_waits(where):
     assert "one exited with code 0" in logfile.last_lines(where.log("one"), 1)[0]
 
 
+def test_a_child_may_give_way_to_the_others(where):
+    nice = "import os\nprint(os.nice(0), flush=True)\n"
+    kind, usual = (Child(name, python(nice + SLEEPS), at_once, niceness=n) for name, n in (("kind", 10), ("usual", 0)))
+    supervisor, _ = real(where, kind, usual, grace=1)
+    supervisor.start()
+    try:
+        until(lambda: logfile.last_lines(where.log("kind"), 1) == [str(os.nice(0) + 10)])
+        until(lambda: logfile.last_lines(where.log("usual"), 1) == [str(os.nice(0))])
+    finally:
+        supervisor.stop()
+
+
 @pytest.mark.parametrize(("grace", "hurry"), [(0.2, False), (60, True)])
 def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_or_on_a_second_signal(where, grace, hurry):
     supervisor, said = real(where, Child("one", python(STUBBORN), at_once), grace=grace)

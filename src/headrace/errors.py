@@ -116,6 +116,7 @@ CODES: dict[str, str] = {
     "import-running": "Another process imports history into the same stream.",
     "imported-otherwise": "History was imported before with other options, and would be imported twice.",
     # the machine
+    "not-prepared": "Spark's classes could not be kept for a faster start.",
     "no-java": "No Java 17 or later was found.",
     "no-avro": "The Spark session has no reader for Avro.",
     "no-maven": "Maven is needed to fetch jars, and was not found.",

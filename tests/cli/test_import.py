@@ -117,6 +117,7 @@ def test_the_help_loads_no_engine():
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("live")
 def test_a_dry_run_counts_and_changes_nothing_and_the_run_after_it_counts_the_same(shop):
     bad = "p1,c1,lots,DE,2020-01-01T00:00:01Z,2020-01-01T00:00:01Z\np1,c1,1\n"
     (shop / "old.csv").write_text(HEADER + rows(5) + rows(2) + bad)
@@ -140,6 +141,7 @@ def test_a_dry_run_counts_and_changes_nothing_and_the_run_after_it_counts_the_sa
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("live")
 def test_an_import_that_is_killed_goes_on_where_it_was_and_loses_and_doubles_nothing(shop):
     with (shop / "headrace.toml").open("a") as settings:
         settings.write("\n[archive]\nmost = 500\n")

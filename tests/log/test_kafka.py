@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -47,6 +48,12 @@ def eventually(look: Callable[[], bool]) -> None:
     while not look():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.05)
+
+
+def threads(pid: int) -> Iterator[str]:
+    """The state of each thread of a process, as Linux tells it: T is stopped."""
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        yield stat.read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.fixture
@@ -286,6 +293,8 @@ def test_an_append_to_a_broker_that_went_silent_says_how_much_was_kept(mortal):
         log.create_topic("u")
         log.append("u", b"1")
         os.kill(running.pid, signal.SIGSTOP)
+        # The signal comes at once, but the broker's many threads stop one after the other.
+        eventually(lambda: all(state == "T" for state in threads(running.pid)))
         try:
             error = refused(lambda: log.append_batch("u", [Message(b"2"), Message(b"3")]))
         finally:

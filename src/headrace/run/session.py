@@ -15,12 +15,15 @@ from pyspark.sql import SparkSession
 
 from headrace.machine import find_java
 from headrace.run.avro import LIMITING
+from headrace.run.classes import keeping, starting
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 SETTINGS: dict[str, str] = {
     # When a query fails, Spark searches the error's whole text with a regular expression that recurses: on a small
     # stack that search overflows, and the query's thread dies without anybody being told. And what Spark generates for
     # a strict decoder is one long method, which Java would interpret for ever: compiled, it takes half as long.
-    "spark.driver.extraJavaOptions": f"-Xss16m -XX:-DontCompileHugeMethods {LIMITING}",
+    JAVA_OPTIONS: f"-Xss16m -XX:-DontCompileHugeMethods {LIMITING}",
     "spark.driver.memory": "1g",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -42,19 +45,25 @@ SETTINGS: dict[str, str] = {
 }
 
 
-def local_session(name: str, slots: int = 2, jars: Sequence[Path] = ()) -> SparkSession:
+def local_session(
+    name: str, slots: int = 2, jars: Sequence[Path] = (), keep_classes: Path | None = None
+) -> SparkSession:
     """A Spark session inside this process, with `slots` task slots, and `jars` on its classpath.
 
-    Jars are there only when this starts the JVM: a process has one.
+    A process has one JVM, so `jars` and `keep_classes`, a file for the classes it will have loaded in the end, count
+    only for the first session.
     """
+    java = find_java()
     # Spark's Python workers must find this very installation, whatever `python3` happens to be first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Behind Spark's own jars, not before them: kept classes are good for a classpath that begins as theirs did.
+    os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, jars))
     builder = SparkSession.builder.master(f"local[{slots}]").appName(name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
-    if jars:
-        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars)))
+    classes = keeping(keep_classes) if keep_classes else starting(java)
+    builder = builder.config(JAVA_OPTIONS, f"{SETTINGS[JAVA_OPTIONS]} {classes}")
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

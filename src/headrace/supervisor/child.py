@@ -47,6 +47,8 @@ class Child:
         Seconds within which it must be ready.
     after
         The child that must be ready before this one is started; the whole is ready without it.
+    niceness
+        By how much it gives way to others when the processor is scarce.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Child:
     ready: Ready
     deadline: float = DEADLINE
     after: str | None = None
+    niceness: int = 0
 
 
 class Process:
@@ -72,6 +75,9 @@ class Process:
                 start_new_session=True,
                 preexec_fn=_end_with_parent(),  # noqa: PLW1509 (a supervisor has one thread)
             )
+        if child.niceness:
+            # Right away: the threads and processes that it starts inherit it.
+            os.setpriority(os.PRIO_PROCESS, self._popen.pid, min(19, os.nice(0) + child.niceness))
         self.pid = self._popen.pid
         self.identity = self._identify()
 

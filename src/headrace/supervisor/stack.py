@@ -58,6 +58,7 @@ def children(config: Config, where: Place, log: Log, *, path: Path | None, port:
             told_ready(log, names(config).topic(STATUS), "archive"),
             DEADLINE,
             after="serve",
+            niceness=10,
         ),
     ]
 

@@ -1,0 +1,45 @@
+"""`headrace prepare`: makes Spark start in half the time on this machine."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from headrace.cli.init import create
+from headrace.cli.output import data, talk
+
+PAYMENTS = 500
+
+
+@click.command("prepare")
+def command() -> None:
+    """Make Spark start in half the time on this machine.
+
+    Runs a small project once, and keeps what Java has loaded for it in the Python environment, for every project. Do
+    it after Headrace or Java was installed or updated. It takes about half a minute and 200 MB.
+    """
+    from headrace import example, project
+    from headrace.clock import SECOND, SystemClock
+    from headrace.config import names
+    from headrace.log.record import Message
+    from headrace.run.rehearsal import rehearse
+    from headrace.topics import create as create_topics
+    from headrace.topics import open_log, topics
+
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="headrace-prepare-") as folder:
+        create(Path(folder) / "shop")
+        shop = project.load(Path(folder) / "shop")
+        talk("Running a small project, to see what Spark loads.")
+        start = SystemClock().now() - 10 * SECOND
+        sent = example.payments(PAYMENTS, seed=1, start=start, per_second=PAYMENTS / 10)
+        with open_log(shop.config) as log:
+            create_topics(log, topics(shop.plan(), names(shop.config), shop.config.partitions))
+            (stream,) = shop.streams
+            log.append_batch(stream.name, [Message(payment.value, payment.card.encode()) for payment in sent])
+        file = rehearse(shop.plan(), shop.config)
+    data(str(file))
+    talk(f"Kept {file.stat().st_size / 2**20:.0f} MiB in {time.perf_counter() - began:.0f} s.")
