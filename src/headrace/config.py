@@ -72,6 +72,7 @@ class Config:
     lake_options: Hidden
     archive_every: int
     archive_most: int
+    late_every: int
     host: str
     port: int
     max_body: int
@@ -287,6 +288,7 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         lake_options=value["lake.options"],
         archive_every=value["archive.every"],
         archive_most=value["archive.most"],
+        late_every=value["late.every"],
         host=value["serve.host"],
         port=value["serve.port"],
         max_body=value["serve.max_body"],

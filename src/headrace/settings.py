@@ -186,6 +186,12 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 least=1,
                 most=100_000_000,
             ),
+            Setting(
+                "late.every",
+                "a duration",
+                "10s",
+                "How often the pipeline looks into the lake for events that came too late for it.",
+            ),
             Setting("serve.host", "a host", "127.0.0.1", "The address that serving listens on."),
             Setting("serve.port", NUMBER, "8787", "The port that serving listens on; 0 takes a free one.", most=65_535),
             Setting(

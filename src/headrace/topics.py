@@ -23,7 +23,7 @@ from headrace.log.protocol import Log
 from headrace.log.topic import Retention, Topic
 from headrace.plan.model import Plan
 
-STATUS = "headrace.status"
+STATUS, RUNS = "headrace.status", "headrace.runs"
 LETTERS = Retention.of(tombstone_age="30d")
 """A batch of the pipeline that is run again must see which of its letters were replayed or dropped since."""
 LOOK_BACK = (64, 4096)
@@ -73,7 +73,7 @@ def spark_jars(config: Config, plan: Plan | None = None) -> list[Path]:
 
 
 def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
-    """Every topic of a plan: events, refused and late records, tiles, and how everything is doing.
+    """Every topic of a plan: events, refused and late records, tiles, the runs they are from, and how everything is doing.
 
     >>> import headrace as hr
     >>> from pathlib import Path
@@ -81,7 +81,7 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
     >>> [topic.name for topic in topics(build([users]), Names("", "shop", Path("data")), 2)]
-    ['clicks', 'clicks.dead', 'changelog.clicks.by_user', 'headrace.status']
+    ['clicks', 'clicks.dead', 'changelog.clicks.by_user', 'headrace.runs', 'headrace.status']
     """
     made = []
     for stage in plan.admissions:
@@ -92,7 +92,7 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
         if stage.stream.late == "side_output":
             made.append(Topic(named.topic(f"{name}.late"), 1, True))
     made += [Topic(named.topic(f"changelog.{tiles.id}"), 1, True) for tiles in plan.tile_sets]
-    return [*made, Topic(named.topic(STATUS), 1, True)]
+    return [*made, *(Topic(named.topic(name), 1, True) for name in (RUNS, STATUS))]
 
 
 def create(log: Log, wanted: Iterable[Topic]) -> None:

@@ -67,7 +67,7 @@ class World:
         outcome, now = Outcome(plan, _placed(given)), self.clock.now()
         for tiles in plan.tile_sets:
             names = tuple(name for name, _ in tiles.key)
-            said = ProgressRow(tiles.fingerprint, "r1", {0: len(given)}, now)
+            said = ProgressRow(tiles.fingerprint, "1", {0: len(given)}, now)
             rows: list[TileRow | ProgressRow] = [*rows_of(outcome, tiles, (now + 1,)), said]
             pairs = [encode(row, names if isinstance(row, TileRow) else ()) for row in rows]
             self.log.append_batch(NAMES.topic(f"changelog.{tiles.id}"), [Message(value, key) for key, value in pairs])

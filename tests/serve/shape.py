@@ -64,7 +64,7 @@ def _scalar(value: Any) -> Any:
     return WIDE.create_decimal(value) if isinstance(value, decimal.Decimal) else value
 
 
-def rows_of(outcome: Outcome, tile_set: TileSet, before: Moment, run: str = "r1") -> list[TileRow]:
+def rows_of(outcome: Outcome, tile_set: TileSet, before: Moment, run: str = "1") -> list[TileRow]:
     """The changelog rows of all that was known before a moment."""
     made = []
     for (key, start, lane), states in outcome.tiles(tile_set, before).items():

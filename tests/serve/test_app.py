@@ -268,7 +268,7 @@ def test_the_status_has_freshness_percentiles_lag_and_what_the_pipeline_said(wor
     said = world.get("/status.json").json()
     view = said["views"]["users"]
     assert (view["freshness_ms"], view["freshness_p50_ms"], view["freshness_p99_ms"]) == (9000.0, 5000.0, 9000.0)
-    assert (view["stale"], view["run"], view["max_staleness_ms"]) == (False, "r1", 30_000.0)
+    assert (view["stale"], view["run"], view["max_staleness_ms"]) == (False, "1", 30_000.0)
     assert said["streams"]["clicks"]["verdicts"]["late"] == 2
     assert said["materialiser"]["lag_records"] == 1
     assert said["store"]["keys"] == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from headrace.log import MemoryLog, Message
 from headrace.plan.build import build
 from headrace.run.reference import Outcome, contributing
 from headrace.serve.reading import Reader
-from headrace.store import LmdbStore, Materialiser, MemoryStore, ProgressRow, TileRow, encode
+from headrace.store import Gone, HandOver, LmdbStore, Materialiser, MemoryStore, ProgressRow, TileRow, encode
 from headrace.testing import record
 from tests.serve.shape import rows_of
 from tests.streams import BASE, every_aggregate, every_window, streams, times
@@ -41,7 +42,7 @@ def changelog(outcome, t, order):
     rows = [row for moment in moments if moment <= t for row in rows_of(outcome, tile_set, (moment,))]
     again = [row for row in rows if order.random() < 0.3]
     order.shuffle(again)
-    return [*rows, *again, ProgressRow(tile_set.fingerprint, "r1", {0: 1}, t - SECOND)]
+    return [*rows, *again, ProgressRow(tile_set.fingerprint, "1", {0: 1}, t - SECOND)]
 
 
 @given(records=streams, t=times, seed=st.integers(0, 99))
@@ -104,7 +105,7 @@ def click(at=BASE):
     return record(clicks, user="ann", at=at)
 
 
-def filled(*given, as_of=None, run="r1", t=BASE + MINUTE):
+def filled(*given, as_of=None, run="1", t=BASE + MINUTE):
     rows = rows_of(Outcome(small, given), users_set, (t,), run)
     said = [] if as_of is None else [ProgressRow(users_set.fingerprint, run, {0: 1}, as_of)]
     return fill(MemoryStore(), [*rows, *said], ("user",))
@@ -133,7 +134,7 @@ def test_without_a_limit_only_silence_is_stale():
         [hr.view("users", clicks, by="user", features={"n": hr.count(over="10m"), "day": hr.count(over="1d")})]
     )
     (tiles,) = unlimited.tile_sets
-    store = fill(MemoryStore(), [ProgressRow(tiles.fingerprint, "r1", {}, BASE)])
+    store = fill(MemoryStore(), [ProgressRow(tiles.fingerprint, "1", {}, BASE)])
     assert not Reader(unlimited, store).read("users", ("ann",), BASE + 900 * DAY).stale
     assert Reader(unlimited, MemoryStore()).read("users", ("ann",), BASE).stale
 
@@ -151,14 +152,25 @@ def test_a_key_whose_tiles_are_all_out_of_reach_is_empty_but_not_missing():
     assert reader.read("users", ("bob",), BASE + 9 * DAY).missing
 
 
-def test_the_run_that_has_come_furthest_is_read():
-    store = filled(click(), as_of=BASE + 10 * SECOND, run="old")
-    rebuilt = rows_of(Outcome(small, [click(), click(BASE + 1)]), users_set, (BASE + MINUTE,), "new")
-    store.apply([*rebuilt, ProgressRow(users_set.fingerprint, "new", {}, BASE + 9 * SECOND)], TOPIC, {0: 98})
-    reader = Reader(small, store)
+@pytest.mark.parametrize("made", [MemoryStore, "files"])
+def test_a_new_run_is_read_when_it_is_said_to_serve_and_its_progress_is_there(made, tmp_path):
+    store = MemoryStore() if made is MemoryStore else LmdbStore(tmp_path)
+    old = [*rows_of(Outcome(small, [click()]), users_set, (BASE + MINUTE,), "1"), progress("1", BASE + SECOND)]
+    fill(store, old, ("user",))
+    rebuilt = rows_of(Outcome(small, [click(), click(BASE + 1)]), users_set, (BASE + MINUTE,), "2")
+    begun = HandOver(users_set.fingerprint, "2", BASE, {0: 1, -1: 5}, {0: 0}, 3)
+    reader, seen = Reader(small, store), []
+    for rows in ([begun, *rebuilt], [msgspec.structs.replace(begun, stage="serving")], [progress("2", BASE)]):
+        store.apply(rows, TOPIC, {0: 98})
+        seen.append(reader.read("users", ("ann",), BASE + MINUTE).values["n"])
+    assert seen == [1, 1, 2]
+    store.apply([Gone(users_set.fingerprint, "2")], TOPIC, {0: 99})
     assert reader.read("users", ("ann",), BASE + MINUTE).values["n"] == 1
-    store.apply([ProgressRow(users_set.fingerprint, "new", {}, BASE + 11 * SECOND)], TOPIC, {0: 99})
-    assert reader.read("users", ("ann",), BASE + MINUTE).values["n"] == 2
+    store.close()
+
+
+def progress(run, as_of):
+    return ProgressRow(users_set.fingerprint, run, {}, as_of)
 
 
 def test_a_named_run_is_read_whatever_the_others_say():
@@ -180,7 +192,7 @@ class Counting(MemoryStore):
 
 def test_one_scan_reads_exactly_the_reach_of_the_features():
     store = Counting()
-    fill(store, [ProgressRow(users_set.fingerprint, "r1", {}, BASE)])
+    fill(store, [ProgressRow(users_set.fingerprint, "1", {}, BASE)])
     Reader(small, store).read("users", ("ann",), BASE + 5)
     resolution = max(term.term.window.resolution for planned in small.features for term in planned.terms)
     assert len(store.asked) == 1
@@ -195,7 +207,7 @@ def test_an_exact_window_reads_the_tile_that_begins_before_it():
     (tiles,) = only.tile_sets
     last, t = BASE + tiles.grain - 1, BASE + tiles.grain - 2 + 5 * MINUTE
     outcome = Outcome(only, [click(BASE), click(last)])
-    rows = [*rows_of(outcome, tiles, (t,)), ProgressRow(tiles.fingerprint, "r1", {}, t)]
+    rows = [*rows_of(outcome, tiles, (t,)), ProgressRow(tiles.fingerprint, "1", {}, t)]
     found = Reader(only, fill(MemoryStore(), rows, ("user",))).read("exact", ("ann",), t).values
     assert found == outcome.values(exact, ("ann",), (t,)) == {"n": 1}
 
@@ -203,8 +215,8 @@ def test_an_exact_window_reads_the_tile_that_begins_before_it():
 def test_columns_that_no_window_needs_at_a_tile_are_not_decoded():
     count, span = (_name(kind) for kind in ("count_", "span_"))
     partials = b'{"%s":4,"%s":"garbage"}' % (count.encode(), span.encode())
-    tile = TileRow(users_set.fingerprint, "r1", ("ann",), BASE - 23 * HOUR, "on_time", 1, partials)
-    store = fill(MemoryStore(), [tile, ProgressRow(users_set.fingerprint, "r1", {}, BASE)], ("user",))
+    tile = TileRow(users_set.fingerprint, "1", ("ann",), BASE - 23 * HOUR, "on_time", 1, partials)
+    store = fill(MemoryStore(), [tile, ProgressRow(users_set.fingerprint, "1", {}, BASE)], ("user",))
     assert Reader(small, store).read("users", ("ann",), BASE).values["day"] == 4
 
 
@@ -214,8 +226,8 @@ def _name(kind):
 
 def test_a_tile_that_cannot_be_read_fails_the_read_and_is_never_left_out():
     partials = b'{"%s":"garbage"}' % _name("span_").encode()
-    tile = TileRow(users_set.fingerprint, "r1", ("ann",), BASE, "on_time", 1, partials)
-    store = fill(MemoryStore(), [tile, ProgressRow(users_set.fingerprint, "r1", {}, BASE)], ("user",))
+    tile = TileRow(users_set.fingerprint, "1", ("ann",), BASE, "on_time", 1, partials)
+    store = fill(MemoryStore(), [tile, ProgressRow(users_set.fingerprint, "1", {}, BASE)], ("user",))
     with pytest.raises(HeadraceError) as refused:
         Reader(small, store).read("users", ("ann",), BASE)
     assert refused.value.code == "bad-changelog"

@@ -90,7 +90,7 @@ def _be_the_pipeline(folder: Path) -> None:
 
     (tiles,) = project.load(folder).plan().tile_sets
     with EmbeddedLog(folder / ".headrace" / "log") as log:
-        key, value = encode(ProgressRow(tiles.fingerprint, "r1", {0: 1}, 1_767_225_600_000_000))
+        key, value = encode(ProgressRow(tiles.fingerprint, "1", {0: 1}, 1_767_225_600_000_000))
         log.append_batch("changelog.clicks.by_user", [Message(value, key)])
         log.append("headrace.status", b'{"component":"pipeline"}', key=b"pipeline")
 

@@ -9,7 +9,7 @@ watermark. What the bytes mean is decided by `run.admit`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.kafka.options import for_spark
@@ -62,9 +62,13 @@ def _reader(folder: str, topic: str, parts: Sequence[tuple[int, int, int]]) -> C
     return read
 
 
-def stream_of(session: SparkSession, log: Log, topic: str, most: int) -> DataFrame:
-    """The records of a topic as they come, at most so many in a micro-batch."""
+def stream_of(
+    session: SparkSession, log: Log, topic: str, most: int, begin: Mapping[int, int] | None = None
+) -> DataFrame:
+    """The records of a topic as they come, at most so many in a micro-batch; from its first, or from given offsets."""
     options = {**_place(log, topic), "maxOffsetsPerTrigger": str(most), "recordsPerSlice": str(RECORDS_PER_TASK)}
+    if begin is not None:
+        options["startingOffsets"] = _listed(begin)
     return session.readStream.format("headrace_log").options(**options).load()
 
 

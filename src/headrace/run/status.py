@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SECOND, Clock
@@ -31,7 +32,9 @@ class Status:
         self._inherited: dict[str, int | None] = {}
         self._dropping: dict[str, int] = {}
 
-    def publish(self, admissions: Sequence[AdmissionQuery], tiles: Sequence[TileQuery]) -> None:
+    def publish(
+        self, admissions: Sequence[AdmissionQuery], tiles: Sequence[TileQuery], about_runs: Mapping[str, Any]
+    ) -> None:
         """Append one record under this component's key."""
         now = self.clock.now()
         if now - self._last < EVERY:
@@ -43,9 +46,19 @@ class Status:
             "at": now,
             "streams": {running.stream.name: self._stream(running, tiles, now) for running in admissions},
             "tile_sets": progress,
+            **about_runs,
             "alarms": [alarm.as_json() for alarm in self._alarms(admissions, tiles, now)],
         }
         self.log.append(self.topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+
+    def inherit(self, old: TileQuery, new: TileQuery) -> None:
+        """A run takes the place of another: it has read the same, and counts on from there."""
+        self._tile_progress(old)
+        tally = Tally(_file(new))
+        tally.totals, tally.batch = dict(self._duplicates[old.tile_set.id].totals), -1
+        tally.add(last_batch(new.place.checkpoint) or 0, {})
+        self._duplicates[new.tile_set.id] = tally
+        self._inherited[new.tile_set.id] = tally.batch
 
     def _stream(self, running: AdmissionQuery, tiles: Sequence[TileQuery], now: int) -> dict[str, Any]:
         """Counts and lag of a stream. Duplicates are found by the first tile query that reads it.
@@ -81,9 +94,8 @@ class Status:
 
     def _tile_progress(self, tile: TileQuery) -> dict[str, Any]:
         """What Spark says of the query's last batches; duplicates are added up from all of them."""
-        file = tile.place.checkpoint / "headrace" / "duplicates.json"
         if tile.tile_set.id not in self._duplicates:
-            self._duplicates[tile.tile_set.id] = Tally(file)
+            self._duplicates[tile.tile_set.id] = Tally(_file(tile))
             self._inherited[tile.tile_set.id] = last_batch(tile.place.checkpoint)
         tally = self._duplicates[tile.tile_set.id]
         # An idle query tells of the batch it has not run yet; only what added rows is a batch.
@@ -114,6 +126,10 @@ class Status:
                 since = self._dropping.setdefault(name, now)
                 found.append(dropped_alarm(tile.tile_set.stream.name, name, dropped, since))
         return found
+
+
+def _file(tile: TileQuery) -> Path:
+    return tile.place.checkpoint / "headrace" / "duplicates.json"
 
 
 def _metric(progress: Any, name: str) -> int:

@@ -7,6 +7,7 @@ rows are written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -24,11 +25,15 @@ SPREAD = 10 * MINUTE
 
 @dataclass(frozen=True)
 class Target:
-    """What the rows are for: the run that writes them, their lane, and how many partitions the stream has."""
+    """What the rows are for: the run that writes them, their lane, and how many partitions the stream has.
+
+    Without a `version`, which a batch takes from the lake, it is the number of events in a row: that only grows.
+    """
 
     run: str
     lane: str
     partitions: int
+    version: int | None = None
 
 
 def watermark_delay(tile_set: TileSet) -> int:
@@ -50,8 +55,11 @@ def admitted_once(judged: DataFrame, tile_set: TileSet) -> DataFrame:
     return timed if tile_set.stream.event_id is None else timed.dropDuplicates([EVENT_ID, TIME])
 
 
-def tiles(once: DataFrame, tile_set: TileSet, partitions: int) -> DataFrame:
-    """One row per (key, tile): its start, the key, the partial columns and what a changelog row says of them."""
+def tiles(once: DataFrame, tile_set: TileSet, partitions: int, also: Mapping[str, str] | None = None) -> DataFrame:
+    """One row per (key, tile): its start, the key, the partial columns and what a changelog row says of them.
+
+    `also` are aggregates that the caller wants to see beside them.
+    """
     wanted = once if tile_set.where is None else once.where(tile_set.where.spark())
     keyed = wanted.withColumns({f"~k{at}": F.expr(column.spark()) for at, (_, column) in enumerate(tile_set.key)})
     window = F.window(F.col(f"`{TIME}`"), f"{tile_set.grain} microseconds")
@@ -66,6 +74,7 @@ def tiles(once: DataFrame, tile_set: TileSet, partitions: int) -> DataFrame:
         "~max_event_time": f"max(`{EVENT_TIME}`)",
         "~max_arrived_at": f"max(`{ARRIVED}`)",
         **{f"~p{p}": f"max(CASE WHEN `{PARTITION}` = {p} THEN `{OFFSET}` END)" for p in range(partitions)},
+        **(also or {}),
     }
     summed = grouped.agg(*partials, *(F.expr(text).alias(name) for name, text in about.items()))
     return summed.withColumn("~tile", F.expr(start))
@@ -85,8 +94,9 @@ def changelog(tiled: DataFrame, tile_set: TileSet, target: Target) -> DataFrame:
         f"named_struct('tiles', '{tile_set.fingerprint}', 'run', '{target.run}', 'key', {keys}, "
         f"'tile', `~tile`, 'lane', '{target.lane}')"
     )
+    version = "`~n`" if target.version is None else f"CAST({target.version} AS BIGINT)"
     content = (
-        f"named_struct('version', `~n`, 'partials', named_struct({partials}), "
+        f"named_struct('version', {version}, 'partials', named_struct({partials}), "
         f"'positions', named_struct({positions}), 'max_event_time', `~max_event_time`, "
         "'max_arrived_at', `~max_arrived_at`, 'emitted_at', unix_micros(current_timestamp()))"
     )

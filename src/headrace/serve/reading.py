@@ -20,6 +20,7 @@ from headrace.plan.value import Tile, value
 from headrace.serve.partials import States, decoder
 from headrace.store.changelog import Key, ProgressRow
 from headrace.store.protocol import Store, StoredTile
+from headrace.store.runs import serving_run
 
 Span = tuple[int, int]
 
@@ -76,7 +77,7 @@ class Reader:
     store
         Where the tiles are.
     runs
-        Tile set ids to the run to read; by default the one that has come furthest.
+        Tile set ids to the run to read; by default the newest that has caught up.
 
     Examples
     --------
@@ -105,7 +106,7 @@ class Reader:
         known = self.store.progress(tile_set.fingerprint)
         if self._runs is not None:
             return known.get(self._runs.get(tile_set.id, ""))
-        return max(known.values(), key=lambda said: (said.as_of, said.run), default=None)
+        return serving_run(known, self.store.hand_overs(tile_set.fingerprint))
 
     def read(self, view: str, key: Key, t: int) -> Answer:
         """Every feature of a key at time t."""

@@ -32,7 +32,7 @@ from headrace.serve.reading import Reader
 from headrace.store.lmdb import LmdbStore
 from headrace.store.materialise import Materialiser
 from headrace.store.protocol import Store
-from headrace.topics import create, open_log, topics
+from headrace.topics import RUNS, create, open_log, topics
 
 if TYPE_CHECKING:
     import uvicorn
@@ -87,7 +87,7 @@ class Serving:
         limits: Limits | None = None,
     ) -> None:
         clock = clock or SystemClock()
-        changelogs = [named.topic(f"changelog.{tiles.id}") for tiles in plan.tile_sets]
+        changelogs = [named.topic(RUNS), *(named.topic(f"changelog.{tiles.id}") for tiles in plan.tile_sets)]
         reader = Reader(plan, store)
         self.filler = Materialiser(log, store, changelogs, clock=clock)
         self.monitor = Monitor(reader, self.filler, log, named, clock)

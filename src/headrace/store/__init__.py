@@ -7,7 +7,7 @@ the partial columns of a tile mean is not known here: `serve.reading` merges the
 
 from __future__ import annotations
 
-from headrace.store.changelog import Gone, ProgressRow, Row, TileRow, decode, encode
+from headrace.store.changelog import Gone, HandOver, ProgressRow, Row, TileRow, decode, encode
 from headrace.store.lmdb import LmdbStore
 from headrace.store.materialise import Materialiser
 from headrace.store.memory import MemoryStore
@@ -15,6 +15,7 @@ from headrace.store.protocol import Stats, Store, StoredTile
 
 __all__ = [
     "Gone",
+    "HandOver",
     "LmdbStore",
     "Materialiser",
     "MemoryStore",

@@ -1,14 +1,15 @@
-"""The bytes of the changelog: what a tile's row and a progress record look like on their way out of Spark.
+"""The bytes of the changelog: what a tile's row, a progress record and a hand-over look like on their way out of Spark.
 
 A record's key is the whole identity, its value everything else, both JSON, times in integer microseconds. The partial
 columns stay the JSON that Spark wrote: what they mean is decided by whoever knows the plan (`serve.partials`). Rows go
-on to a store (`store.protocol`), which keeps the one with the greatest version of each identity.
+on to a store (`store.protocol`), which keeps the one with the greatest version of each identity. Hand-overs have a
+topic of their own, `headrace.runs`, so that whoever runs them need not read all tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -62,8 +63,40 @@ class ProgressRow(msgspec.Struct, frozen=True, gc=False):
     as_of: int
 
 
+FILLING, FILLED, SERVING = "filling", "filled", "serving"
+
+
+class HandOver(msgspec.Struct, frozen=True, gc=False):
+    """Where a run of a tile set changes from batch to stream, and how far it is.
+
+    Parameters
+    ----------
+    point
+        Tiles before it are written once by a batch over the lake, tiles from it on by the stream.
+    cut
+        What the batch reads: the lake's rows before these offsets.
+    begin
+        Where the stream begins.
+    version
+        The version of the batch's rows.
+    stage
+        `filling` while the batch runs, `filled` until the stream has caught up, then `serving`.
+    filled
+        While filling: tiles before it are written.
+    """
+
+    tile_set: str
+    run: str
+    point: int
+    cut: Mapping[int, int]
+    begin: Mapping[int, int]
+    version: int
+    stage: str = FILLING
+    filled: int | None = None
+
+
 class Gone(msgspec.Struct, frozen=True, gc=False):
-    """A tombstone: the row of this identity is no more. Without a tile it is the run's progress that is gone."""
+    """A tombstone: the row of this identity is no more. Without a tile it is all that was said of the run itself."""
 
     tile_set: str
     run: str
@@ -72,7 +105,7 @@ class Gone(msgspec.Struct, frozen=True, gc=False):
     lane: str = ""
 
 
-Row = TileRow | ProgressRow | Gone
+Row = TileRow | ProgressRow | HandOver | Gone
 
 
 class _WireKey(msgspec.Struct, gc=False):
@@ -82,6 +115,7 @@ class _WireKey(msgspec.Struct, gc=False):
     tile: Long | None = None
     lane: Lane | None = None
     progress: bool = False
+    hand_over: bool = False
 
 
 class _WireTile(msgspec.Struct, gc=False):
@@ -98,9 +132,19 @@ class _WireProgress(msgspec.Struct, gc=False):
     as_of: Long
 
 
+class _WireHandOver(msgspec.Struct, gc=False):
+    point: Long
+    cut: dict[int, Offset]
+    begin: dict[int, Offset]
+    version: Long
+    stage: Literal["filling", "filled", "serving"]
+    filled: Long | None = None
+
+
 _read_key = msgspec.json.Decoder(_WireKey).decode
 _read_tile = msgspec.json.Decoder(_WireTile).decode
 _read_progress = msgspec.json.Decoder(_WireProgress).decode
+_read_hand_over = msgspec.json.Decoder(_WireHandOver).decode
 _write = msgspec.json.Encoder().encode
 
 
@@ -120,6 +164,8 @@ def decode(key: bytes | None, value: bytes | None) -> Row:
         found = _read_key(key or b"")
         if found.progress:
             return _progress(found, value)
+        if found.hand_over:
+            return _hand_over(found, value)
         if found.key is msgspec.UNSET or found.tile is None or found.lane is None:
             raise msgspec.ValidationError("The key names neither a tile nor progress")
         return _tile(found, tuple(found.key.values()), found.tile, found.lane, value)
@@ -133,6 +179,13 @@ def _progress(found: _WireKey, value: bytes | None) -> Row:
         return Gone(found.tiles, found.run)
     said = _read_progress(value)
     return ProgressRow(found.tiles, found.run, said.positions, said.as_of)
+
+
+def _hand_over(found: _WireKey, value: bytes | None) -> Row:
+    if value is None:
+        return Gone(found.tiles, found.run)
+    said = _read_hand_over(value)
+    return HandOver(found.tiles, found.run, *msgspec.structs.astuple(said))
 
 
 def _tile(found: _WireKey, key: Key, tile: int, lane: str, value: bytes | None) -> Row:
@@ -155,13 +208,18 @@ def encode(row: Row, names: tuple[str, ...] = ()) -> tuple[bytes, bytes | None]:
     (b'{"tiles":"ab12","run":"r1","progress":true}', b'{"positions":{"0":18},"as_of":7}')
     """
     identity: dict[str, Any] = {"tiles": row.tile_set, "run": row.run}
-    if isinstance(row, ProgressRow) or (isinstance(row, Gone) and row.tile is None):
+    if isinstance(row, HandOver):
+        identity["hand_over"] = True
+    elif isinstance(row, ProgressRow) or (isinstance(row, Gone) and row.tile is None):
         identity["progress"] = True
     else:
         identity |= {"key": dict(zip(names, row.key, strict=True)), "tile": row.tile, "lane": row.lane}
     match row:
         case ProgressRow():
             return _write(identity), _write({"positions": row.positions, "as_of": row.as_of})
+        case HandOver():
+            said = msgspec.structs.asdict(row)
+            return _write(identity), _write({name: said[name] for name in said if name not in ("tile_set", "run")})
         case TileRow():
             return _write(identity), _write(_said(row))
     return _write(identity), None

@@ -18,7 +18,7 @@ import lmdb
 
 from headrace.errors import HeadraceError, MachineError
 
-FORMAT = b"1"
+FORMAT = b"2"
 FIRST_SIZE = 64 * 1024 * 1024
 
 

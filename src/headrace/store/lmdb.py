@@ -14,10 +14,12 @@ from typing import Any
 import msgspec
 
 from headrace.errors import HeadraceError
-from headrace.store.changelog import Gone, Key, ProgressRow, Row, TileRow
+from headrace.store.changelog import Gone, HandOver, Key, ProgressRow, Row, TileRow
 from headrace.store.environment import FIRST_SIZE, Environment
 from headrace.store.identity import fitted, place_of, placed, prefix_of
 from headrace.store.protocol import END, FIRST, Stats, StoredTile
+
+PROGRESS, HAND_OVER = b"progress:", b"hand-over:"
 
 
 class _Value(msgspec.Struct, array_like=True, gc=False):
@@ -30,11 +32,6 @@ class _Value(msgspec.Struct, array_like=True, gc=False):
     whole: bytes | None = None
 
 
-class _Progress(msgspec.Struct, array_like=True, gc=False):
-    positions: dict[int, int]
-    as_of: int
-
-
 class _Change(msgspec.Struct, gc=False):
     """What a batch does to one identity: forget what is stored, then offer a row."""
 
@@ -45,7 +42,8 @@ class _Change(msgspec.Struct, gc=False):
 
 _write = msgspec.msgpack.Encoder().encode
 _value = msgspec.msgpack.Decoder(_Value).decode
-_progress = msgspec.msgpack.Decoder(_Progress).decode
+_progress = msgspec.msgpack.Decoder(ProgressRow).decode
+_hand_over = msgspec.msgpack.Decoder(HandOver).decode
 _offsets = msgspec.msgpack.Decoder(dict[int, int]).decode
 _count = msgspec.msgpack.Decoder(int).decode
 
@@ -82,18 +80,18 @@ class LmdbStore:
 
     def apply(self, rows: Iterable[Row], topic: str, positions: Mapping[int, int]) -> None:
         """See `Store.apply`."""
-        tiles, progress = _folded(rows)
+        tiles, about_runs = _folded(rows)
         meta = self._env.meta
 
         def work(transaction: Any) -> None:
             born = sum(self._change(transaction, identity, change) for identity, change in tiles.items())
             if born:
                 transaction.put(b"keys", _write(_keys(transaction, meta) + born), db=meta)
-            for name, said in progress.items():
+            for name, said in about_runs.items():
                 if said is None:
                     transaction.delete(name, db=meta)
                 else:
-                    transaction.put(name, _write(_Progress(dict(said.positions), said.as_of)), db=meta)
+                    transaction.put(name, _write(said), db=meta)
             found = transaction.get(_position(topic), db=meta)
             known = {} if found is None else _offsets(found)
             transaction.put(_position(topic), _write(known | dict(positions)), db=meta)
@@ -162,16 +160,22 @@ class LmdbStore:
 
     def progress(self, tile_set: str) -> dict[str, ProgressRow]:
         """See `Store.progress`."""
-        prefix = _progress_name(tile_set, "")
-        found = {}
+        return {run: _progress(data) for run, data in self._about_runs(PROGRESS, tile_set)}
+
+    def hand_overs(self, tile_set: str) -> dict[str, HandOver]:
+        """See `Store.hand_overs`."""
+        return {run: _hand_over(data) for run, data in self._about_runs(HAND_OVER, tile_set)}
+
+    def _about_runs(self, kind: bytes, tile_set: str) -> list[tuple[str, bytes]]:
+        """What is kept of one kind for each run of a tile set."""
+        prefix, found = _run_name(kind, tile_set, ""), []
         with self._env.reading() as transaction:
             cursor = transaction.cursor(db=self._env.meta)
             cursor.set_range(prefix)
             for name, data in cursor:
                 if not name.startswith(prefix):
                     break
-                run, said = name[len(prefix) :].decode(), _progress(data)
-                found[run] = ProgressRow(tile_set, run, said.positions, said.as_of)
+                found.append((name[len(prefix) :].decode(), data))
         return found
 
     def stats(self) -> Stats:
@@ -186,15 +190,17 @@ class LmdbStore:
         self._env.close()
 
 
-def _folded(rows: Iterable[Row]) -> tuple[dict[bytes, _Change], dict[bytes, ProgressRow | None]]:
+def _folded(rows: Iterable[Row]) -> tuple[dict[bytes, _Change], dict[bytes, ProgressRow | HandOver | None]]:
     """What a batch comes to: one change for each identity, so that a row rewritten ten times is written once."""
     tiles: dict[bytes, _Change] = {}
-    progress: dict[bytes, ProgressRow | None] = {}
+    about_runs: dict[bytes, ProgressRow | HandOver | None] = {}
     for row in rows:
         if isinstance(row, ProgressRow):
-            progress[_progress_name(row.tile_set, row.run)] = row
+            about_runs[_run_name(PROGRESS, row.tile_set, row.run)] = row
+        elif isinstance(row, HandOver):
+            about_runs[_run_name(HAND_OVER, row.tile_set, row.run)] = row
         elif row.tile is None:
-            progress[_progress_name(row.tile_set, row.run)] = None
+            about_runs |= {_run_name(kind, row.tile_set, row.run): None for kind in (PROGRESS, HAND_OVER)}
         else:
             prefix = prefix_of(row.tile_set, row.run, row.key)
             change = tiles.setdefault(placed(fitted(prefix), row.tile, row.lane), _Change(prefix))
@@ -202,7 +208,7 @@ def _folded(rows: Iterable[Row]) -> tuple[dict[bytes, _Change], dict[bytes, Prog
                 change.forget, change.row = True, None
             elif change.row is None or row.version >= change.row.version:
                 change.row = row
-    return tiles, progress
+    return tiles, about_runs
 
 
 def _keys(transaction: Any, meta: Any) -> int:
@@ -214,5 +220,5 @@ def _position(topic: str) -> bytes:
     return b"position:" + topic.encode()
 
 
-def _progress_name(tile_set: str, run: str) -> bytes:
-    return b"progress:" + tile_set.encode() + b"\0" + run.encode()
+def _run_name(kind: bytes, tile_set: str, run: str) -> bytes:
+    return kind + tile_set.encode() + b"\0" + run.encode()

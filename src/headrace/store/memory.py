@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 
-from headrace.store.changelog import Gone, Key, ProgressRow, Row, TileRow
+from headrace.store.changelog import Gone, HandOver, Key, ProgressRow, Row, TileRow
 from headrace.store.identity import prefix_of
 from headrace.store.protocol import END, FIRST, Stats, StoredTile
 
@@ -25,6 +25,7 @@ class MemoryStore:
         self._lock = threading.Lock()
         self._keys: dict[bytes, dict[tuple[int, str], StoredTile]] = {}
         self._progress: dict[str, dict[str, ProgressRow]] = {}
+        self._hand_overs: dict[str, dict[str, HandOver]] = {}
         self._positions: dict[str, dict[int, int]] = {}
 
     def apply(self, rows: Iterable[Row], topic: str, positions: Mapping[int, int]) -> None:
@@ -37,6 +38,8 @@ class MemoryStore:
                         self._put(row)
                     case ProgressRow():
                         self._progress.setdefault(row.tile_set, {})[row.run] = row
+                    case HandOver():
+                        self._hand_overs.setdefault(row.tile_set, {})[row.run] = row
                     case Gone():
                         self._remove(row)
             self._positions[topic] = self._positions.get(topic, {}) | dict(positions)
@@ -50,6 +53,7 @@ class MemoryStore:
     def _remove(self, gone: Gone) -> None:
         if gone.tile is None:
             self._progress.get(gone.tile_set, {}).pop(gone.run, None)
+            self._hand_overs.get(gone.tile_set, {}).pop(gone.run, None)
             return
         prefix = prefix_of(gone.tile_set, gone.run, gone.key)
         held = self._keys.get(prefix, {})
@@ -77,6 +81,11 @@ class MemoryStore:
         """See `Store.progress`."""
         with self._lock:
             return dict(self._progress.get(tile_set, {}))
+
+    def hand_overs(self, tile_set: str) -> dict[str, HandOver]:
+        """See `Store.hand_overs`."""
+        with self._lock:
+            return dict(self._hand_overs.get(tile_set, {}))
 
     def stats(self) -> Stats:
         """See `Store.stats`; bytes are those of the partial columns."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from headrace.store.changelog import Key, ProgressRow, Row
+from headrace.store.changelog import HandOver, Key, ProgressRow, Row
 
 FIRST, END = -(2**63), 2**63
 """Every tile's start lies in [FIRST, END)."""
@@ -78,6 +78,10 @@ class Store(Protocol):
 
     def progress(self, tile_set: str) -> dict[str, ProgressRow]:
         """The progress of every run of a tile set, by the run's name."""
+        ...
+
+    def hand_overs(self, tile_set: str) -> dict[str, HandOver]:
+        """The hand-over of every run of a tile set that has one, by the run's name."""
         ...
 
     def stats(self) -> Stats:

@@ -1,0 +1,176 @@
+"""A new run from history: where batch and stream meet, and the batch's tiles from the lake into the changelog.
+
+    lake as it is ──► point, cut, begin ──► tiles before the point, a span of time after the other ──► changelog
+
+The point lies so far back that everything on time that happened before it is in the lake; so nothing is waited for, and
+the stream reads the little that came since. How far the batch has come is said after every span: one that was killed
+goes on there. What the stream does with the run is `run.pipeline`'s business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.clock import DAY, Clock
+from headrace.errors import DataError
+from headrace.lake.counters import TURN
+from headrace.lake.imports import positions
+from headrace.lake.table import LakeTable
+from headrace.log.protocol import Log
+from headrace.log.record import Message
+from headrace.plan.model import TileSet
+from headrace.run.admit import OFFSET, PARTITION
+from headrace.run.progress import as_of
+from headrace.run.reach import BEHIND, happens_in_stream, in_batch
+from headrace.run.runs import Runs
+from headrace.run.silver import EVER, events
+from headrace.run.tiles import Target, changelog, tiles
+from headrace.store.changelog import FILLED, FILLING, HandOver
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PART = 5_000
+"""Rows in one append."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a backfill works on: a tile set, its stream's topic and silver table, and where tiles go."""
+
+    tile_set: TileSet
+    log: Log
+    source: str
+    changelog: str
+    silver: LakeTable
+    runs: Runs
+    partitions: int
+
+
+@dataclass
+class Filled:
+    """What a backfill has done so far."""
+
+    hand_over: HandOver
+    first: int | None
+    rows: int = 0
+    seconds: float = 0.0
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+
+def hand_over(ground: Ground, session: SparkSession, clock: Clock, point: int | None = None) -> HandOver:
+    """Decide on a new run's point, cut and beginning, from the lake as it is now."""
+    tile_set, silver = ground.tile_set, ground.silver
+    silver.refresh()
+    cut = positions(silver)
+    logged = {partition: offset for partition, offset in cut.items() if partition >= 0}
+    # Whatever the lake does not have arrived then or later, so what happened before the point was late by then.
+    known = as_of(ground.log, ground.source, logged, clock)
+    latest = known - tile_set.stream.allowed_lateness
+    chosen = latest if point is None else min(point, latest)
+    chosen -= chosen % tile_set.grain
+    version = silver.counter(TURN) or 0
+    made = HandOver(tile_set.fingerprint, ground.runs.next(tile_set), chosen, cut, {}, version)
+    return msgspec.structs.replace(made, begin=_begin(ground, session, made))
+
+
+def _begin(ground: Ground, session: SparkSession, made: HandOver) -> dict[int, int]:
+    """Where the stream begins: at the first event of each partition that is the stream's."""
+    stream = ground.tile_set.stream
+    later = events(session, ground.silver, stream, [(made.point, EVER[1])])
+    streamed = later.where(f"NOT `{BEHIND}` AND `{PARTITION}` >= 0 AND {happens_in_stream(made)}")
+    firsts = streamed.groupBy(f"`{PARTITION}`").agg({f"`{OFFSET}`": "min"}).collect()
+    starts = ground.log.start_offsets(ground.source)
+    begin = {p: made.cut.get(p, starts[p]) for p in starts} | {row[0]: row[1] for row in firsts}
+    gone = {p: offset for p, offset in begin.items() if offset < starts[p]}
+    if gone:
+        message = "The log no longer has the records that a new run would read."
+        got = ", ".join(f"partition {p}: wanted {offset:,}, first {starts[p]:,}" for p, offset in gone.items())
+        raise DataError("offset-out-of-range", message, got=got, hint="Keep records longer: see log.retention.")
+    return begin
+
+
+def fill(
+    ground: Ground,
+    session: SparkSession,
+    wanted: HandOver,
+    *,
+    rate: float | None = None,
+    progress: Callable[[Filled], None] = lambda _: None,
+) -> Filled:
+    """Write the tiles of a run's batch that are not there yet, and say that the run is filled.
+
+    Parameters
+    ----------
+    rate
+        The most rows a second to append; no bound when left out.
+    progress
+        Called after every span.
+    """
+    began = time.monotonic()
+    low = _first(ground) if wanted.filled is None else wanted.filled
+    done = Filled(wanted, low)
+    for span in _spans(low, wanted.point, ground.tile_set.grain):
+        for part in _parts(_rows(ground, session, wanted, span)):
+            ground.log.append_batch(ground.changelog, part)
+            done.rows += len(part)
+            if rate is not None:
+                time.sleep(max(0.0, began + done.rows / rate - time.monotonic()))
+        done.hand_over = msgspec.structs.replace(wanted, stage=FILLING, filled=span[1])
+        ground.runs.say(done.hand_over)
+        done.spans.append(span)
+        done.seconds = time.monotonic() - began
+        progress(done)
+    done.hand_over = msgspec.structs.replace(wanted, stage=FILLED, filled=wanted.point)
+    ground.runs.say(done.hand_over)
+    return done
+
+
+def _first(ground: Ground) -> int | None:
+    """The first moment of which the lake knows an event."""
+    import pyarrow as pa
+
+    actions = pa.table(ground.silver.delta.get_add_actions(flatten=True))
+    if not actions.num_rows:
+        return None
+    found = actions.column(f"min.{ground.tile_set.stream.event_time}").cast(pa.int64()).to_pylist()
+    # A file without statistics may hold anything; no event is that old.
+    return min((moment for moment in found if moment is not None), default=None)
+
+
+def _spans(low: int | None, point: int, grain: int) -> Iterator[tuple[int, int]]:
+    """Spans of about a day from `low` to the point, none of which cuts a tile.
+
+    >>> list(_spans(5, 30, 10))
+    [(0, 30)]
+    """
+    if low is None:
+        return
+    length = max(grain, DAY - DAY % grain)
+    at = low - low % grain
+    while at < point:
+        yield at, min(at + length, point)
+        at += length
+
+
+def _rows(ground: Ground, session: SparkSession, wanted: HandOver, span: tuple[int, int]) -> DataFrame:
+    tile_set = ground.tile_set
+    target = Target(wanted.run, "on_time", ground.partitions, version=wanted.version)
+    taken = events(session, ground.silver, tile_set.stream, [span]).where(in_batch(wanted))
+    return changelog(tiles(taken, tile_set, ground.partitions), tile_set, target)
+
+
+def _parts(rows: DataFrame) -> Iterator[list[Message]]:
+    part: list[Message] = []
+    for row in rows.toLocalIterator():
+        part.append(Message(row.value.encode(), row.key.encode()))
+        if len(part) >= PART:
+            yield part
+            part = []
+    if part:
+        yield part

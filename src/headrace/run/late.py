@@ -1,0 +1,150 @@
+"""The late lane: what neither batch nor stream of a run has, per tile, from the lake into the changelog.
+
+A pass looks at what came into silver since the last one. Tiles that got such an event are computed anew from all of
+theirs and published whole, with the lake's turn as their version; so a pass that was cut off, or runs twice, changes
+nothing. The archive reads partitions in step by arrival: when an event is in silver, so is every copy that came before
+it. Which events these are is `run.reach`'s business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.lake.counters import TURN
+from headrace.lake.imports import positions
+from headrace.lake.layout import BRONZE_COLUMNS
+from headrace.lake.place import Lake
+from headrace.log.protocol import Log
+from headrace.log.record import Message
+from headrace.plan.model import TileSet
+from headrace.run.admit import ARRIVED, EVENT_TIME, OFFSET, PARTITION
+from headrace.run.kept import rows_of
+from headrace.run.reach import before, in_late_lane
+from headrace.run.silver import events
+from headrace.run.tiles import Target, changelog, tiles
+from headrace.store.changelog import HandOver
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FRESH = "~fresh"
+PART = 5_000
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass published."""
+
+    events: int
+    tiles: int
+    last_arrival: int | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run whose late lane it is, and how many partitions its stream has."""
+
+    name: str
+    hand_over: HandOver | None
+    partitions: int
+
+
+class LateLane:
+    """Publishes the late lane of one run of a tile set.
+
+    Parameters
+    ----------
+    checkpoint
+        A file that keeps how far it has come. Without it everything is published again, which changes nothing.
+    """
+
+    def __init__(self, tile_set: TileSet, run: Run, lake: Lake, log: Log, topic: str, checkpoint: Path) -> None:
+        self.tile_set, self.run, self.lake = tile_set, run, lake
+        self.log, self.topic, self.checkpoint = log, topic, checkpoint
+        self.done = _read(checkpoint)
+
+    def step(self, session: SparkSession) -> Pass:
+        """Publish the tiles of what has come into the lake since the last pass."""
+        silver = self.lake.silver
+        silver.refresh()
+        reached = positions(silver)
+        moved = {p: (self.done.get(p, 0), end) for p, end in reached.items() if end > self.done.get(p, 0)}
+        if not moved:
+            return Pass(0, 0, None)
+        version = silver.counter(TURN) or 0
+        spans, count, last = self._fresh(session, moved)
+        published = self._publish(session, spans, version) if count else 0
+        self.done = reached
+        _write(self.checkpoint, reached)
+        return Pass(count, published, last)
+
+    def _fresh(
+        self, session: SparkSession, moved: Mapping[int, tuple[int, int]]
+    ) -> tuple[list[tuple[int, int]], int, int | None]:
+        """The tiles that have something new, as spans of time; how many events that is, and when the last arrived."""
+        grain = self.tile_set.grain
+        files = self.lake.silver.files("_offset", [(start, end - 1) for start, end in moved.values()])
+        rows = self._mine(events(session, self.lake.silver, self.tile_set.stream, files=files), session)
+        tile = f"`{EVENT_TIME}` - pmod(`{EVENT_TIME}`, {grain})"
+        found = rows.where(f"NOT {before(self.done)}").selectExpr(f"{tile} AS tile", f"`{ARRIVED}` AS arrived")
+        told = found.groupBy("tile").agg({"*": "count", "arrived": "max"}).collect()
+        spans = [(row[0], row[0] + grain) for row in sorted(told)]
+        return _joined(spans), sum(row[1] for row in told), max((row[2] for row in told), default=None)
+
+    def _mine(self, rows: DataFrame, session: SparkSession) -> DataFrame:
+        """The events of this lane, without imported ones of which the stream has a copy."""
+        mine = rows.where(in_late_lane(self.run.hand_over, self.tile_set.stream.late))
+        if min(positions(self.lake.silver), default=0) >= 0:
+            return mine
+        bronze = self.lake.bronze
+        bronze.refresh()
+        copies = rows_of(session, bronze, bronze.files(), BRONZE_COLUMNS)
+        streamed = copies.where("verdict = 'duplicate' AND partition >= 0 AND first_partition < 0").selectExpr(
+            f"first_partition AS `{PARTITION}`", f"first_offset AS `{OFFSET}`"
+        )
+        return mine.join(streamed.distinct(), [PARTITION, OFFSET], "left_anti")
+
+    def _publish(self, session: SparkSession, spans: list[tuple[int, int]], version: int) -> int:
+        """Compute the tiles within spans from all their events, and append those that have something new."""
+        target = Target(self.run.name, "late", self.run.partitions, version=version)
+        rows = self._mine(events(session, self.lake.silver, self.tile_set.stream, spans), session)
+        made = tiles(rows, self.tile_set, self.run.partitions, {FRESH: f"max(NOT {before(self.done)})"})
+        out = changelog(made.where(f"`{FRESH}`"), self.tile_set, target).toArrow()
+        keys, values = out.column("key").to_pylist(), out.column("value").to_pylist()
+        messages = [Message(value.encode(), key.encode()) for key, value in zip(keys, values, strict=True)]
+        for at in range(0, len(messages), PART):
+            self.log.append_batch(self.topic, messages[at : at + PART])
+        return len(messages)
+
+
+def _joined(spans: list[tuple[int, int]], most: int = 50) -> list[tuple[int, int]]:
+    """Neighbouring spans as one, and when there are many, all of them as one.
+
+    >>> _joined([(0, 10), (10, 20), (40, 50)])
+    [(0, 20), (40, 50)]
+    """
+    joined: list[tuple[int, int]] = []
+    for low, high in spans:
+        if joined and joined[-1][1] >= low:
+            joined[-1] = (joined[-1][0], high)
+        else:
+            joined.append((low, high))
+    return joined if len(joined) <= most else [(joined[0][0], joined[-1][1])]
+
+
+def _read(file: Path) -> dict[int, int]:
+    if not file.is_file():
+        return {}
+    return {int(partition): offset for partition, offset in json.loads(file.read_text("utf-8")).items()}
+
+
+def _write(file: Path, reached: Mapping[int, int]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps(reached), "utf-8")
+    os.replace(fresh, file)

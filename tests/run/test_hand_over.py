@@ -1,0 +1,172 @@
+"""Runs that begin from history: wherever the lake was cut, batch, stream and late lane together are the reference."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+
+import pytest
+
+from headrace.clock import DAY, HOUR
+from headrace.lake.layout import bronze_shape, silver_shape
+from headrace.lake.place import Lake
+from headrace.lake.table import LakeTable
+from headrace.log.embedded import EmbeddedLog
+from headrace.log.record import Message
+from headrace.plan.build import build
+from headrace.plan.value import value
+from headrace.run.equality import differences
+from headrace.run.reference import Outcome
+from headrace.serve.partials import decoder
+from headrace.store.changelog import FILLED, FILLING, decode
+from headrace.testing import FakeClock
+from tests.streams import BASE, every_aggregate, every_window, payments, seeded
+
+pytestmark = pytest.mark.spark
+
+VIEWS = [every_window, every_aggregate]
+PLAN = build(VIEWS)
+(TILES,) = PLAN.tile_sets
+RECORDS = seeded(seed=23, cases=40, size=50)
+T = BASE + 2 * DAY
+CLOCK = FakeClock(T)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hand-over")
+    clock = FakeClock(BASE - HOUR)
+    log = EmbeddedLog(folder / "log", clock=clock)
+    log.create_topic("payments", partitions=3)
+    for topic in ("changelog", "runs"):
+        log.create_topic(topic, compacted=True)
+    for each in sorted(RECORDS, key=lambda r: (r.arrived_at, r.partition, r.offset)):
+        if each.arrived_at > clock.now():
+            clock.advance(f"{each.arrived_at - clock.now()}us")
+        log.append_batch("payments", [Message(each.value, each.key)], partition=each.partition)
+    lake = Lake(
+        LakeTable(str(folder / "bronze"), bronze_shape()),
+        LakeTable(str(folder / "silver"), silver_shape(payments)),
+        str(folder / "staging"),
+    )
+    yield folder, log, lake
+    log.close()
+
+
+def streamed(spark, log, hand_over, run, checkpoint, most):
+    """The run's stream to the end of the log, as the pipeline runs it."""
+    from headrace.run.admit import judged
+    from headrace.run.publish import Place, tiles_to_changelog
+    from headrace.run.reach import happens_in_stream
+    from headrace.run.records import stream_of
+    from headrace.run.source import register
+    from headrace.run.tiles import Target, admitted_once, changelog, tiles
+
+    register(spark)
+    target = Target(run, "on_time", 3)
+    rows = judged(stream_of(spark, log, "payments", most, hand_over and hand_over.begin), payments)
+    once = admitted_once(rows.where(happens_in_stream(hand_over)), TILES)
+    publish = tiles_to_changelog(Place(log, CLOCK, "payments", checkpoint), TILES, target, "changelog")
+    made = changelog(tiles(once, TILES, 3), TILES, target).writeStream.outputMode("update")
+    query = made.option("checkpointLocation", str(checkpoint)).foreachBatch(publish).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert all(state.numRowsDroppedByWatermark == 0 for each in query.recentProgress for state in each.stateOperators)
+
+
+def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spark, place):
+    from headrace.run.archive import StreamArchive
+    from headrace.run.backfill import Ground, fill, hand_over
+    from headrace.run.late import LateLane, Run
+    from headrace.run.runs import Runs
+
+    folder, log, lake = place
+    chance = random.Random(5)
+    archive, runs = StreamArchive(payments, "payments", log, lake, spark, CLOCK), Runs(log, "runs")
+    ground = Ground(TILES, log, "payments", "changelog", lake.silver, runs, 3)
+    made = {"1": None}
+    lanes = {"1": LateLane(TILES, Run("1", None, 3), lake, log, "changelog", folder / "late1")}
+    for _ in range(2):
+        for _ in range(2):
+            archive.step(chance.randrange(150, 400))
+        lanes["1"].step(spark)
+        wanted = hand_over(ground, spark, CLOCK)
+        runs.say(wanted)
+        done = fill(ground, spark, wanted)
+        assert (done.hand_over.stage, done.hand_over.filled) == (FILLED, wanted.point)
+        made[wanted.run] = wanted
+        lane = Run(wanted.run, wanted, 3)
+        lanes[wanted.run] = LateLane(TILES, lane, lake, log, "changelog", folder / f"late{wanted.run}")
+        lanes[wanted.run].step(spark)
+    assert set(made) == {"1", "2", "3"}
+    assert made["2"].point < made["3"].point
+    assert sum(made["3"].begin.values()) > sum(made["2"].begin.values()) > 0
+    while archive.step(500):
+        pass
+    for run, begun in made.items():
+        streamed(spark, log, begun, run, folder / f"checkpoint{run}", 400)
+        lanes[run].step(spark)
+        assert lanes[run].step(spark).tiles == 0, "a pass over nothing new publishes nothing"
+
+    outcome = Outcome(PLAN, RECORDS)
+    expected = outcome.tiles(TILES)
+    assert {lane for _, _, lane in expected} == {"on_time", "late"}
+    for run in made:
+        found = states(log, run)
+        assert found.keys() == expected.keys(), (run, list(found.keys() ^ expected.keys())[:3])
+        by_key = defaultdict(list)
+        for (key, tile, _), partials in sorted(found.items(), key=repr):
+            by_key[key].append((tile, partials))
+        for view in VIEWS:
+            for key in outcome.keys(view):
+                values = {planned.feature.name: value(planned, by_key[key], T) for planned in PLAN.view(view.name)}
+                assert differences(outcome, view, key, (T,), values) == [], run
+
+
+def states(log, run):
+    """What the changelog holds of a run: the partial columns of every (key, tile, lane)."""
+    newest = {}
+    read = decoder((column.name, column.monoid) for column in TILES.partials)
+    for record in log.read("changelog", 0, 0, limit=1_000_000, max_bytes=10**9):
+        if json.loads(record.key)["run"] == run and "progress" not in json.loads(record.key):
+            row = decode(record.key, record.value)
+            place = (row.key, row.tile, row.lane)
+            if place not in newest or newest[place][0] <= row.version:
+                newest[place] = (row.version, row.partials)
+    return {place: read(partials) for place, (_, partials) in newest.items()}
+
+
+def test_a_fill_that_was_cut_off_goes_on_where_it_was(spark, place):
+    from headrace.run import backfill
+    from headrace.run.backfill import Ground, fill, hand_over
+    from headrace.run.runs import Runs
+
+    _, log, lake = place
+    runs = Runs(log, "runs")
+    runs.look()
+    ground = Ground(TILES, log, "payments", "changelog", lake.silver, runs, 3)
+    wanted = hand_over(ground, spark, CLOCK)
+    runs.say(wanted)
+    before = log.end_offsets("changelog")[0]
+
+    class CutError(Exception):
+        """What stands for a kill."""
+
+    def cut(done):
+        raise CutError
+
+    backfill.DAY, day = 10 * 60 * 1_000_000, backfill.DAY
+    try:
+        with pytest.raises(CutError):
+            fill(ground, spark, wanted, progress=cut)
+        again = Runs(log, "runs")
+        again.look()
+        held = again.of(TILES)[wanted.run]
+        assert (held.stage, held.filled > BASE - HOUR) == (FILLING, True)
+        first = log.end_offsets("changelog")[0] - before
+        done = fill(Ground(TILES, log, "payments", "changelog", lake.silver, again, 3), spark, held)
+    finally:
+        backfill.DAY = day
+    keys = [r.key for r in log.read("changelog", 0, before, limit=1_000_000, max_bytes=10**9)]
+    assert len(keys) == len(set(keys)) == first + done.rows
+    assert again.of(TILES)[wanted.run].stage == FILLED
