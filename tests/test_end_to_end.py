@@ -100,6 +100,15 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
             told = until(lambda: settled(reader), "the counts did not settle")
             assert sum(told["verdicts"].values()) == told["read"] == len(sent)
+
+            headrace(shop_folder, "backfill", "--wait", "120")
+            until(lambda: reader.get("/status.json")["views"][view.name]["run"] == "2", "the new run is not read")
+            demo.included(reader, view, "card-000", SystemClock().now())
+            for card in random.Random(6).sample(sorted({payment.card for payment in sent}), SAMPLED):
+                answer = reader.features(view, card)
+                assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
+            again = until(lambda: settled(reader), "the counts did not settle after the new run took over")
+            assert again["verdicts"] == told["verdicts"]
         log.close()
     finally:
         headrace(shop_folder, "down")

@@ -33,6 +33,7 @@ from headrace.errors import HeadraceError
 from headrace.schema.types import Decimal, Timestamp, optional
 
 if TYPE_CHECKING:
+    from headrace.batch import backfill, lake_tiles
     from headrace.notebook import preview
     from headrace.producer import Producer
 
@@ -47,6 +48,7 @@ __all__ = [
     "Stream",
     "Timestamp",
     "View",
+    "backfill",
     "calendar",
     "count",
     "count_distinct",
@@ -54,6 +56,7 @@ __all__ = [
     "feature_set",
     "first",
     "hopping",
+    "lake_tiles",
     "last",
     "last_n",
     "lifetime",
@@ -79,13 +82,12 @@ __all__ = [
 ]
 
 
+_LAZY = {"backfill": "batch", "lake_tiles": "batch", "preview": "notebook", "Producer": "producer"}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "preview":
-        from headrace.notebook import preview
+    if name in _LAZY:
+        from importlib import import_module
 
-        return preview
-    if name == "Producer":
-        from headrace.producer import Producer
-
-        return Producer
+        return getattr(import_module(f"headrace.{_LAZY[name]}"), name)
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")

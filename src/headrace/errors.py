@@ -80,6 +80,8 @@ CODES: dict[str, str] = {
     "log-format": "The log was written in a format this version does not know.",
     "log-unreachable": "The Kafka brokers do not answer in time, or refuse who asks.",
     "wrong-arrival": "A topic keeps the producers' timestamps, and its stream does not say so.",
+    # the state that queries keep
+    "state-unreadable": "The state of a query cannot be read from its checkpoint.",
     # the store
     "bad-changelog": "A changelog record or the partial columns in it cannot be read.",
     "store-locked": "Another process writes to the store.",
@@ -116,6 +118,8 @@ CODES: dict[str, str] = {
     "import-running": "Another process imports history into the same stream.",
     "imported-otherwise": "History was imported before with other options, and would be imported twice.",
     # the machine
+    "backfill-running": "Another process backfills the same project.",
+    "lake-empty": "The lake has nothing of a stream.",
     "not-prepared": "Spark's classes could not be kept for a faster start.",
     "no-java": "No Java 17 or later was found.",
     "no-avro": "The Spark session has no reader for Avro.",

@@ -73,7 +73,7 @@ def spark_jars(config: Config, plan: Plan | None = None) -> list[Path]:
 
 
 def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
-    """Every topic of a plan: events, refused and late records, tiles, the runs they are from, and how everything is doing.
+    """Every topic of a plan: events, refused and late records, tiles and their runs, and how everything is doing.
 
     >>> import headrace as hr
     >>> from pathlib import Path

@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.clock import show_duration
 from headrace.plan.capability import MODES, STAGES
-from headrace.plan.model import LANES, Admission, Plan, PlannedFeature, TileSet, shown_retention
+from headrace.plan.model import DEDUPLICATION, LANES, TILES, Admission, Plan, PlannedFeature, TileSet, shown_retention
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -39,7 +39,6 @@ def _admission_json(stage: Admission) -> dict[str, Any]:
         "fingerprint": stage.fingerprint,
         "format": stage.stream.format,
         **stage.form,
-        "deduplication_horizon": stage.deduplication_horizon,
     }
 
 
@@ -98,7 +97,6 @@ def _admission_text(stage: Admission) -> str:
         f"  an event is {identity} at {stream.event_time}; it arrives by {stream.arrival}",
         f"  future beyond {show_duration(stream.max_clock_skew)} ahead, late after "
         f"{show_duration(stream.allowed_lateness)}; late events: {stream.late}",
-        f"  state: event ids for {show_duration(stage.deduplication_horizon)}",
     ]
     if stream.format != "json":
         lines.insert(1, f"  records are {stream.format}")
@@ -117,7 +115,7 @@ def _tile_set_text(plan: Plan, tiles: TileSet) -> str:
         f"{tiles.id}  {tiles.fingerprint}",
         f"  tiles of {show_duration(tiles.grain)} by {key}; {mode}",
         *([] if tiles.where is None else [f"  only where {tiles.where.text}"]),
-        f"  state: tiles for {show_duration(tiles.state_retention)}; store: {shown_retention(tiles.retention)}",
+        f"  state: {_state_text(tiles)}; store: {shown_retention(tiles.retention)}",
         *(f"  column {partial.name}: {partial.monoid.kind} of {partial.value.text}" for partial in tiles.partials),
     ]
     lines += [
@@ -126,6 +124,11 @@ def _tile_set_text(plan: Plan, tiles: TileSet) -> str:
         if planned.tile_set is tiles
     ]
     return "\n".join(lines)
+
+
+def _state_text(tiles: TileSet) -> str:
+    called = {DEDUPLICATION: "event ids", TILES: "tiles"}
+    return ", ".join(f"{called[name]} for {show_duration(kept)}" for name, kept in tiles.state_retention.items())
 
 
 def _on_demand_line(made: Any) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from headrace.aggregate import Monoid
-from headrace.clock import show_duration
+from headrace.clock import MINUTE, show_duration
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -17,6 +17,10 @@ from headrace.expression import Expression
 from headrace.plan.fingerprint import fingerprint
 
 LANES = ("on_time", "late")
+DEDUPLICATION, TILES = "deduplication", "tiles"
+"""The operators that keep state, as `plan` and `state` call them."""
+SPREAD = 10 * MINUTE
+"""How far partitions may be apart in arrival while a backlog is read; the log's source reads them in step."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,6 @@ class Admission:
     def id(self) -> str:
         """The stage's stable name."""
         return f"{self.stream.name}.admit"
-
-    @property
-    def deduplication_horizon(self) -> int:
-        """How long an event's identity is remembered while it can still come twice in time."""
-        return self.stream.allowed_lateness + self.stream.max_clock_skew
 
     @property
     def form(self) -> dict[str, Any]:
@@ -97,9 +96,22 @@ class TileSet:
         return f"{self.stream.name}.by_{'_and_'.join(name for name, _ in self.key) or 'all'}"
 
     @property
-    def state_retention(self) -> int:
-        """How long Spark keeps a tile after its start: until no on-time event can reach it."""
-        return self.grain + self.stream.allowed_lateness + self.stream.max_clock_skew
+    def watermark_delay(self) -> int:
+        """How far Spark's watermark stays behind the newest event: looser than every rule that decides anything.
+
+        So it drops no row, and only sizes the state.
+        """
+        return self.stream.allowed_lateness + self.stream.max_clock_skew + SPREAD
+
+    @property
+    def state_retention(self) -> dict[str, int]:
+        """How long each stateful operator keeps a row, until the watermark has passed it.
+
+        Durations are in event time: those of an event's identity after the event, of a tile after its start. A stream
+        without event ids has no copies to find, and no such operator.
+        """
+        identities = {} if self.stream.event_id is None else {DEDUPLICATION: self.watermark_delay}
+        return {**identities, TILES: self.grain + self.watermark_delay}
 
     @property
     def form(self) -> dict[str, Any]:

@@ -101,6 +101,7 @@ def fill(
     wanted: HandOver,
     *,
     rate: float | None = None,
+    at_once: int = DAY,
     progress: Callable[[Filled], None] = lambda _: None,
 ) -> Filled:
     """Write the tiles of a run's batch that are not there yet, and say that the run is filled.
@@ -109,13 +110,15 @@ def fill(
     ----------
     rate
         The most rows a second to append; no bound when left out.
+    at_once
+        About how much time is computed at once; what is done is kept after every such span.
     progress
         Called after every span.
     """
     began = time.monotonic()
     low = _first(ground) if wanted.filled is None else wanted.filled
     done = Filled(wanted, low)
-    for span in _spans(low, wanted.point, ground.tile_set.grain):
+    for span in _spans(low, wanted.point, ground.tile_set.grain, at_once):
         for part in _parts(_rows(ground, session, wanted, span)):
             ground.log.append_batch(ground.changelog, part)
             done.rows += len(part)
@@ -143,15 +146,15 @@ def _first(ground: Ground) -> int | None:
     return min((moment for moment in found if moment is not None), default=None)
 
 
-def _spans(low: int | None, point: int, grain: int) -> Iterator[tuple[int, int]]:
-    """Spans of about a day from `low` to the point, none of which cuts a tile.
+def _spans(low: int | None, point: int, grain: int, at_once: int) -> Iterator[tuple[int, int]]:
+    """Spans from `low` to the point, none of which cuts a tile.
 
-    >>> list(_spans(5, 30, 10))
-    [(0, 30)]
+    >>> list(_spans(5, 50, 10, 25))
+    [(0, 20), (20, 40), (40, 50)]
     """
     if low is None:
         return
-    length = max(grain, DAY - DAY % grain)
+    length = max(grain, at_once - at_once % grain)
     at = low - low % grain
     while at < point:
         yield at, min(at + length, point)

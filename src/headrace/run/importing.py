@@ -5,10 +5,7 @@ It needs no log, so it works whether the project is up or down.
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +21,7 @@ from headrace.lake.place import Lake, look, open_lake
 from headrace.lake.table import LakeTable
 from headrace.run.history import Imported, Wish, begun, bring, has_all
 from headrace.run.lake_writer import LakeWriter
-from headrace.run.session import local_session
+from headrace.run.session import quiet_session
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
 
@@ -60,8 +57,7 @@ def run_import(
     if found is not None and has_all(found, wish) and not behind(there[BRONZE], there.get(SILVER)):
         return Imported(found.partition, found.rows)
     jars = present(CONNECTOR) if stream.format.endswith("avro") else []
-    with _quiet(scratch / "spark.log"):
-        session = local_session(f"headrace {config.name} import", jars=jars)
+    session = quiet_session(f"headrace {config.name} import", scratch / "spark.log", jars)
     try:
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
@@ -71,20 +67,6 @@ def run_import(
         return bring(writer, wish, scratch, most=config.archive_most, clock=clock or SystemClock(), progress=progress)
     finally:
         session.stop()
-
-
-@contextmanager
-def _quiet(file: Path) -> Iterator[None]:
-    """What a JVM that is started meanwhile writes to stderr goes to a file: its greetings are not for this terminal."""
-    sys.stderr.flush()
-    kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        os.dup2(log, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(log)
 
 
 def _writer(config: Config, stream: Stream, scratch: Path, session: SparkSession) -> LakeWriter:

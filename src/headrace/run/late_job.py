@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.clock import SECOND, Clock
-from headrace.config import Config
+from headrace.clock import SECOND, Clock, SystemClock
+from headrace.config import Config, names
 from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.place import Lake, look
 from headrace.log.protocol import Log
-from headrace.plan.model import TileSet
+from headrace.plan.model import Plan, TileSet
 from headrace.run.late import LateLane, Pass, Run
+from headrace.run.runs import Runs, checkpoint_of
+from headrace.store.runs import FIRST_RUN
+from headrace.topics import RUNS, create, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,3 +132,21 @@ class LateJob:
                 for (name, run), held in self._lanes.items()
                 if name in wanted
             }
+
+
+def publish_once(plan: Plan, config: Config, session: SparkSession, clock: Clock | None = None) -> dict[str, Any]:
+    """One pass of the late lane of every run that serves, without a pipeline."""
+    named, clock = names(config), clock or SystemClock()
+    with open_log(config, clock) as log:
+        create(log, topics(plan, named, config.partitions))
+        runs = Runs(log, named.topic(RUNS))
+        runs.look()
+        job = LateJob(config, log, session, clock)
+        for tile_set in plan.tile_sets:
+            held = runs.serving(tile_set)
+            partitions = len(log.end_offsets(named.topic(tile_set.stream.name)))
+            run = Run(FIRST_RUN if held is None else held.run, held, partitions)
+            checkpoint = named.path("checkpoints", checkpoint_of(tile_set, run.name))
+            job.add(tile_set, run, named.topic(f"changelog.{tile_set.id}"), checkpoint)
+        job.step()
+        return job.status(plan.tile_sets)

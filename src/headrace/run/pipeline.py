@@ -22,6 +22,7 @@ from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.plan.model import Admission, Plan, TileSet
 from headrace.run.admit import judged
+from headrace.run.hot_keys import watched
 from headrace.run.late import Run
 from headrace.run.late_job import LateJob
 from headrace.run.progress import as_of, last_batch_end
@@ -29,7 +30,7 @@ from headrace.run.publish import Batch, Outlet, Place, progress_message, refused
 from headrace.run.reach import happens_in_stream
 from headrace.run.records import stream_of
 from headrace.run.retire import retire
-from headrace.run.runs import Runs
+from headrace.run.runs import Runs, checkpoint_of
 from headrace.run.session import local_session
 from headrace.run.source import register
 from headrace.run.status import Status
@@ -135,7 +136,7 @@ class Pipeline:
         target = Target(run, "on_time", self.partitions[stream.name])
         topic = self.named.topic(f"changelog.{tile_set.id}")
         rows = self._judged(stream, None if hand_over is None else hand_over.begin)
-        once = admitted_once(rows.where(happens_in_stream(hand_over)), tile_set)
+        once = watched(admitted_once(rows.where(happens_in_stream(hand_over)), tile_set), tile_set)
         publish = tiles_to_changelog(place, tile_set, target, topic)
         made = changelog(tiles(once, tile_set, target.partitions), tile_set, target)
         name = tile_set.id if hand_over is None else f"{tile_set.id} run {run}"
@@ -156,7 +157,7 @@ class Pipeline:
             if included is not None and included == self.log.end_offsets(tile.place.source):
                 moment = as_of(self.log, tile.place.source, included, self.clock)
                 self.log.append_batch(tile.topic, [progress_message(tile.tile_set, tile.target, included, moment)])
-        self.status.publish(self.admissions, self.tiles, self._runs_told())
+        self.status.publish(self.admissions, self.tiles, self._runs_told(), self.following)
         self._compact()
 
     def _change_over(self) -> None:
@@ -226,12 +227,6 @@ class Pipeline:
         for query in self.queries:
             query.stop()
         self.log.close()
-
-
-def checkpoint_of(tile_set: TileSet, run: str) -> str:
-    """The name of a run's checkpoint."""
-    first = f"{tile_set.id}-{tile_set.fingerprint}"
-    return first if run == FIRST_RUN else f"{first}-run{run}"
 
 
 def _start(rows: DataFrame, publish: Batch, name: str, checkpoint: Path, *, mode: str, every: str) -> StreamingQuery:

@@ -67,3 +67,9 @@ class Runs:
     def next(self, tile_set: TileSet) -> str:
         """The name of a new run."""
         return str(max([number(FIRST_RUN), *map(number, self.of(tile_set))]) + 1)
+
+
+def checkpoint_of(tile_set: TileSet, run: str) -> str:
+    """The name of a run's checkpoint."""
+    first = f"{tile_set.id}-{tile_set.fingerprint}"
+    return first if run == FIRST_RUN else f"{first}-run{run}"

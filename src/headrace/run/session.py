@@ -67,3 +67,17 @@ def local_session(
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> SparkSession:
+    """A session whose JVM writes to a file what it would write to stderr: its greetings are not for this terminal."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(log, 2)
+        return local_session(name, jars=jars)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)

@@ -14,13 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.aggregate import EventSql
-from headrace.clock import MINUTE
 from headrace.plan.model import TileSet
 from headrace.run.admit import ARRIVED, CLOSED, EVENT_ID, EVENT_TIME, OFFSET, PARTITION, VERDICT
 
 TIME = "~time"
-SPREAD = 10 * MINUTE
-"""How far partitions may be apart in arrival while a backlog is read; the log's source reads them in step."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +33,6 @@ class Target:
     version: int | None = None
 
 
-def watermark_delay(tile_set: TileSet) -> int:
-    """Looser than every rule that decides anything, so that Spark's own watermark never drops a row."""
-    stream = tile_set.stream
-    return stream.allowed_lateness + stream.max_clock_skew + SPREAD
-
-
 def admitted_once(judged: DataFrame, tile_set: TileSet) -> DataFrame:
     """The admitted records of the on-time lane, each event once.
 
@@ -51,7 +42,7 @@ def admitted_once(judged: DataFrame, tile_set: TileSet) -> DataFrame:
     admitted = judged.where(f"`{VERDICT}` = 'admitted' AND NOT `{CLOSED}`")
     timed = admitted.withColumn(TIME, F.expr(f"timestamp_micros(`{EVENT_TIME}`)"))
     if timed.isStreaming:
-        timed = timed.withWatermark(f"`{TIME}`", f"{watermark_delay(tile_set)} microseconds")
+        timed = timed.withWatermark(f"`{TIME}`", f"{tile_set.watermark_delay} microseconds")
     return timed if tile_set.stream.event_id is None else timed.dropDuplicates([EVENT_ID, TIME])
 
 
@@ -73,7 +64,7 @@ def tiles(once: DataFrame, tile_set: TileSet, partitions: int, also: Mapping[str
         "~n": "count(1)",
         "~max_event_time": f"max(`{EVENT_TIME}`)",
         "~max_arrived_at": f"max(`{ARRIVED}`)",
-        **{f"~p{p}": f"max(CASE WHEN `{PARTITION}` = {p} THEN `{OFFSET}` END)" for p in range(partitions)},
+        **{f"~p{p}": f"max(CASE WHEN `{PARTITION}` = {p} THEN `{OFFSET}` + 1 END)" for p in range(partitions)},
         **(also or {}),
     }
     summed = grouped.agg(*partials, *(F.expr(text).alias(name) for name, text in about.items()))

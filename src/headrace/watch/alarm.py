@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-WENT_BACK, DROPPED = "arrival_went_back", "dropped_by_watermark"
+WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Alarm:
     partition
         Where; None when it is the whole stream's.
     kind
-        "late" or "future" (their rate has jumped), "arrival_went_back" or "dropped_by_watermark".
+        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark" or "hot_key".
     rate, usual
-        The share of records now and before, for the rates.
+        The share of records now and before, for the rates; of a hot key its share of the events.
     since
         When it began, in microseconds.
     says
@@ -72,13 +72,26 @@ def went_back_alarm(stream: str, partition: int | None, by: int, since: int) -> 
 
 
 def dropped_alarm(stream: str, tiles: str, rows: int, since: int) -> Alarm:
-    """Spark's watermark dropped rows: they are missing from the tiles.
+    """Spark's watermark dropped rows: they are missing from the tiles, and only the lake has them.
 
     >>> dropped_alarm("payments", "payments.by_card", 3, 0).says
-    'Tiles payments.by_card: 3 rows were dropped by the watermark and are missing.'
+    'Tiles payments.by_card: 3 rows were dropped by the watermark; `headrace backfill` brings them back from the lake.'
     """
-    says = f"Tiles {tiles}: {rows:,} rows were dropped by the watermark and are missing."
-    return Alarm(stream, None, DROPPED, None, None, since, says)
+    dropped = "1 row was" if rows == 1 else f"{rows:,} rows were"
+    back = f"`headrace backfill` brings {'it' if rows == 1 else 'them'} back from the lake"
+    return Alarm(
+        stream, None, DROPPED, None, None, since, f"Tiles {tiles}: {dropped} dropped by the watermark; {back}."
+    )
+
+
+def hot_key_alarm(stream: str, tiles: str, key: str, share: float, since: int) -> Alarm:
+    """Much of what is read is of one key.
+
+    >>> hot_key_alarm("payments", "payments.by_card", "card=42", 0.517, 0).says
+    'Tiles payments.by_card: 51.7 % of the events are of one key, card=42.'
+    """
+    says = f"Tiles {tiles}: {100 * share:.1f} % of the events are of one key, {key}."
+    return Alarm(stream, None, HOT_KEY, share, None, since, says)
 
 
 def _where(stream: str, partition: int | None) -> str:

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.clock import MICROSECOND, MINUTE, SECOND
-from headrace.plan.model import TileSet
+from headrace.plan.model import SPREAD, TileSet
 from headrace.watch.lateness import Delays
 
-SPREAD = 10 * MINUTE
-"""As in `run.tiles`, which cannot be imported without Spark; a test holds them together."""
 IDENTITY_BYTES = 120
 """Of an event id of 36 characters with its time."""
 TILE_BYTES = 150

@@ -1,0 +1,98 @@
+"""Batch work over the lake from Python, on a Spark of your own: `hr.backfill` and `hr.lake_tiles`.
+
+Both take `spark=`, a classic session or one of Spark Connect; without it a local one is started. The session's workers
+need Headrace installed only where the lake is in object storage that Spark itself has no jars for. `headrace backfill`
+is the same on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.clock import Clock, SystemClock
+from headrace.plan.model import TileSet
+from headrace.project import Project
+from headrace.project import load as load_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headrace.run.backfill import Filled
+
+
+def backfill(
+    project: Project | str | Path | None = None,
+    view: str | None = None,
+    *,
+    spark: SparkSession | None = None,
+    rate: float | None = None,
+    progress: Callable[[Filled], None] = lambda _: None,
+    clock: Clock | None = None,
+) -> list[Filled]:
+    """Begin a new run of a view's tiles, or of all, from the history in the lake.
+
+    One that was begun before and cut off is finished instead. The running pipeline follows it, and when it has caught
+    up it takes the place of the run that serves.
+
+    Parameters
+    ----------
+    project
+        A loaded project or its folder; the current folder when left out.
+    view
+        The view whose tiles are meant; views that share their tiles are filled together.
+    spark
+        The session to use.
+    rate
+        The most rows a second to write.
+    """
+    from headrace.run.backfilling import run_backfill
+
+    loaded = project if isinstance(project, Project) else load_project(None if project is None else Path(project))
+    with _session(loaded, spark) as session:
+        chosen = tile_sets(loaded, view)
+        return run_backfill(loaded.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
+
+
+def lake_tiles(
+    project: Project | str | Path | None, view: str, *, spark: SparkSession, before: int | None = None
+) -> DataFrame:
+    """The tiles of a view over all events in the lake: start, key and partial columns, one row for each (key, tile).
+
+    Parameters
+    ----------
+    before
+        Only events that happened before, in microseconds.
+    """
+    from headrace.run.backfilling import tiles_of_lake
+
+    loaded = project if isinstance(project, Project) else load_project(None if project is None else Path(project))
+    (chosen,) = tile_sets(loaded, view)
+    return tiles_of_lake(loaded.config, chosen, spark, before)
+
+
+def tile_sets(project: Project, view: str | None) -> Sequence[TileSet]:
+    """The tile sets of a view, or all."""
+    plan = project.plan()
+    return plan.tile_sets if view is None else (plan.view(view)[0].tile_set,)
+
+
+@contextmanager
+def _session(project: Project, spark: Any) -> Iterator[Any]:
+    """The given session, or a local one for the time being."""
+    if spark is not None:
+        yield spark
+        return
+    from headrace.config import names
+    from headrace.run.session import quiet_session
+    from headrace.topics import spark_jars
+
+    config = project.config
+    file = names(config).path("run", "backfill-spark.log")
+    session = quiet_session(f"headrace {config.name} backfill", file, spark_jars(config, project.plan()))
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -1,0 +1,76 @@
+"""`headrace late`: the late lane, published without the pipeline, and how it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import data_json, table, talk
+
+
+@click.group("late")
+def command() -> None:
+    """Publish and look at what came too late for the stream.
+
+    Late events of streams whose policy is `update`, and all else that the stream could not have, are taken from the
+    lake. The running pipeline does that by itself, every `late.every`.
+    """
+
+
+@command.command("run")
+@options.project_options
+@options.as_json
+def run(path: Path | None, env: str | None, as_json: bool) -> None:
+    """Publish once what the lake has and the late lanes have not, and end."""
+    from headrace import project
+    from headrace.config import names
+    from headrace.run.late_job import publish_once
+    from headrace.run.session import quiet_session
+    from headrace.topics import spark_jars
+
+    loaded = project.load(path, env)
+    config = loaded.config
+    file = names(config).path("run", "late-spark.log")
+    session = quiet_session(f"headrace {config.name} late", file, spark_jars(config, loaded.plan()))
+    try:
+        told = publish_once(loaded.plan(), config, session)
+    finally:
+        session.stop()
+    _show(told, as_json=as_json)
+
+
+@command.command("status")
+@options.project_options
+@options.as_json
+def status(path: Path | None, env: str | None, as_json: bool) -> None:
+    """Show what the pipeline has published since its start, and how long after its arrival."""
+    from headrace import config as configuration
+    from headrace.config import names
+    from headrace.topics import STATUS, last_status, open_log
+
+    config = configuration.load(path, env=env)
+    with open_log(config) as log:
+        found = last_status(log, names(config).topic(STATUS), ["pipeline"])
+    if "pipeline" not in found:
+        talk("The pipeline has not said anything yet: `headrace up` starts it.")
+    _show(found["pipeline"][1].get("late", {}) if found else {}, as_json=as_json)
+
+
+def _show(told: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        data_json({"late": told})
+        return
+    rows = [
+        (
+            name,
+            each["run"],
+            f"{each['events']:,}",
+            f"{each['tiles']:,}",
+            "-" if each["delay_seconds"] is None else f"{each['delay_seconds']:.1f}",
+        )
+        for name, each in told.items()
+    ]
+    table(("tiles", "run", "events", "tiles published", "delay in s"), rows)

@@ -1,0 +1,105 @@
+"""What one tile query has told so far: batches, state, duplicates, dropped rows, hot keys.
+
+Spark tells of a batch after it has committed it. What must survive a restart is kept in two small files beside the
+query's checkpoint. `run.status` puts it together with everything else.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from headrace.plan.model import TileSet
+from headrace.run import hot_keys, state
+from headrace.run.progress import last_batch
+from headrace.run.tally import Tally
+from headrace.watch.alarm import DROPPED, Alarm, dropped_alarm, hot_key_alarm
+from headrace.watch.hot_keys import HotKeys
+
+if TYPE_CHECKING:
+    from headrace.run.pipeline import TileQuery
+
+DUPLICATE, SINCE = "duplicate", "since"
+
+
+class TileStatus:
+    """Follows one tile query by the progress it makes."""
+
+    def __init__(self, tile: TileQuery) -> None:
+        self.tile = tile
+        kept = tile.place.checkpoint / "headrace"
+        self.duplicates, self.dropped = Tally(kept / "duplicates.json"), Tally(kept / "dropped.json")
+        self.keys = HotKeys()
+        self._inherited = last_batch(tile.place.checkpoint)
+        self._seen, self._newest = -1, 0
+        self._last: Any = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the duplicates of everything that was committed are known."""
+        return last_batch(self.tile.place.checkpoint) in (self.duplicates.batch, self._inherited)
+
+    def look(self, now: int) -> None:
+        """Take in what the query has told since the last look."""
+        for told in self.tile.query.recentProgress:
+            # An idle query tells of the batch it has not run yet; only what added rows is a batch.
+            if told.batchId > self._seen and "addBatch" in told.durationMs:
+                self._take(told, now)
+                self._seen, self._last = told.batchId, told
+
+    def _take(self, told: Any, now: int) -> None:
+        if told.batchId > self.duplicates.batch:
+            found = sum(int(each.customMetrics.get("numDroppedDuplicateRows", 0)) for each in told.stateOperators)
+            self.duplicates.add(told.batchId, {DUPLICATE: found})
+        dropped = sum(each.numRowsDroppedByWatermark for each in told.stateOperators)
+        if dropped and told.batchId > self.dropped.batch:
+            since = {} if SINCE in self.dropped.totals else {SINCE: now}
+            self.dropped.add(told.batchId, {DROPPED: dropped, **since})
+        self.keys.feed(now, *hot_keys.counted(told))
+        self._newest = max(self._newest, state.newest(told) or 0)
+
+    def inherit(self, old: TileStatus) -> None:
+        """This run takes the place of another: it has read the same, so it counts duplicates on from there.
+
+        What the watermark dropped from the old run is in this one, which came from the lake.
+        """
+        self.duplicates.totals, self.duplicates.batch = dict(old.duplicates.totals), -1
+        self.duplicates.add(last_batch(self.tile.place.checkpoint) or 0, {})
+        self._inherited = self.duplicates.batch
+
+    def told(self, now: int) -> dict[str, Any]:
+        """How the query is doing, as the status says it."""
+        about = {
+            "batch": None,
+            DROPPED: self.dropped.totals.get(DROPPED, 0),
+            "run": self.tile.target.run,
+            "checkpoint": self.tile.place.checkpoint.name,
+            "hot_keys": [{"key": json.loads(key), "share": round(share, 4)} for key, share in self.keys.top(now)],
+            "hot_keys_of": self.keys.events(now),
+        }
+        if self._last is None:
+            return about
+        operators = state.told(self._last)
+        return about | {
+            "batch": self._last.batchId,
+            "batch_ms": self._last.batchDuration,
+            "state_rows": sum(each["rows"] for each in operators.values()),
+            "state_bytes": sum(each["memory_bytes"] for each in operators.values()),
+            "operators": operators,
+            "watermark": state.watermark(self._last),
+            "newest": self._newest or None,
+        }
+
+    def alarms(self, now: int) -> list[Alarm]:
+        """What is wrong: rows that the watermark dropped, and keys that much of what is read belongs to."""
+        tile_set, rows = self.tile.tile_set, self.dropped.totals.get(DROPPED, 0)
+        of = (tile_set.stream.name, tile_set.id)
+        found = [dropped_alarm(*of, rows, self.dropped.totals[SINCE])] if rows else []
+        hot = self.keys.hot(now)
+        return found + [hot_key_alarm(*of, shown_key(tile_set, one.key), one.share, hot[one]) for one in hot]
+
+
+def shown_key(tile_set: TileSet, key: str) -> str:
+    """A key as people read it."""
+    parts = json.loads(key)
+    return ", ".join(f"{name}={parts.get(name, 'null')}" for name, _ in tile_set.key)
