@@ -101,8 +101,6 @@ def _admission_text(stage: Admission) -> str:
     if stream.format != "json":
         lines.insert(1, f"  records are {stream.format}")
     lines += [f"  check {name}: {check.text}" for name, check in stream.checks]
-    if stream.late == "update":
-        lines.append("  note: the late lane is not written live yet; late events stay in the log")
     if stream.arrival.source == "producer":
         lines.append("  warning: arrival is the producer's clock, so lateness is what producers say it is")
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.clock import DAY, Clock
 from headrace.errors import DataError
@@ -84,7 +85,7 @@ def _begin(ground: Ground, session: SparkSession, made: HandOver) -> dict[int, i
     stream = ground.tile_set.stream
     later = events(session, ground.silver, stream, [(made.point, EVER[1])])
     streamed = later.where(f"NOT `{BEHIND}` AND `{PARTITION}` >= 0 AND {happens_in_stream(made)}")
-    firsts = streamed.groupBy(f"`{PARTITION}`").agg({f"`{OFFSET}`": "min"}).collect()
+    firsts = streamed.groupBy(f"`{PARTITION}`").agg(F.expr(f"min(`{OFFSET}`)")).collect()
     starts = ground.log.start_offsets(ground.source)
     begin = {p: made.cut.get(p, starts[p]) for p in starts} | {row[0]: row[1] for row in firsts}
     gone = {p: offset for p, offset in begin.items() if offset < starts[p]}

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812
+
 from headrace.lake.counters import TURN
 from headrace.lake.imports import positions
 from headrace.lake.layout import BRONZE_COLUMNS
@@ -92,7 +94,7 @@ class LateLane:
         rows = self._mine(events(session, self.lake.silver, self.tile_set.stream, files=files), session)
         tile = f"`{EVENT_TIME}` - pmod(`{EVENT_TIME}`, {grain})"
         found = rows.where(f"NOT {before(self.done)}").selectExpr(f"{tile} AS tile", f"`{ARRIVED}` AS arrived")
-        told = found.groupBy("tile").agg({"*": "count", "arrived": "max"}).collect()
+        told = found.groupBy("tile").agg(F.expr("count(1)"), F.expr("max(arrived)")).collect()
         spans = [(row[0], row[0] + grain) for row in sorted(told)]
         return _joined(spans), sum(row[1] for row in told), max((row[2] for row in told), default=None)
 

@@ -1,0 +1,65 @@
+"""The late lane beside history: imported events count once, also those of which the stream has a copy."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import headrace as hr
+from headrace.clock import SECOND
+from headrace.log.embedded import EmbeddedLog
+from headrace.plan.build import build
+from headrace.store.changelog import TileRow, decode
+from headrace.testing import FakeClock
+from tests.run.test_history import LONG_AGO, bring, line, opened, payments, wish
+
+pytestmark = pytest.mark.spark
+
+(TILES,) = build([hr.view("cards", payments, by="card", features={"n": hr.count(over="1h")})]).tile_sets
+
+
+def test_imported_history_is_in_the_late_lane_except_what_the_stream_has_itself(spark, tmp_path):
+    from headrace.run.archive import StreamArchive
+    from headrace.run.late import LateLane, Run
+
+    lake = opened(tmp_path / "lake")
+    clock = FakeClock(LONG_AGO + 10 * SECOND)
+    with EmbeddedLog(tmp_path / "log", clock=clock) as log:
+        log.create_topic("payments", partitions=1)
+        log.create_topic("changelog", compacted=True)
+        lane = LateLane(TILES, Run("1", None, 1), lake, log, "changelog", tmp_path / "late.json")
+        assert lane.step(spark).tiles == 0, "a lake with nothing in it has nothing to publish"
+        bring(spark, lake, wish(tmp_path / "old.jsonl", [line(n) for n in range(6)]), tmp_path)
+        for number in (4, 5, 6):  # two of which were imported, and one is new
+            log.append("payments", line(number).encode(), key=b"c")
+        clock.advance("10s")
+        lake = opened(tmp_path / "lake")
+        archived = StreamArchive(payments, "payments", log, lake, spark, clock).step()
+        assert archived is not None
+        assert archived.verdicts[0, "duplicate"] == 2
+
+        done = lane.step(spark)
+        assert (done.events, done.tiles) == (4, 3)
+        assert lane.step(spark).tiles == 0
+        assert counts(log) == {"c0": 2, "c1": 1, "c2": 1}
+
+        again = LateLane(TILES, Run("1", None, 1), lake, log, "changelog", tmp_path / "lost.json")
+        assert (again.step(spark).events, counts(log)) == (4, {"c0": 2, "c1": 1, "c2": 1})
+
+
+def counts(log):
+    """Events by card in the newest late tiles."""
+    newest: dict[bytes | None, TileRow] = {}
+    for record in log.read("changelog", 0, 0, limit=1_000):
+        row = decode(record.key, record.value)
+        assert isinstance(row, TileRow)
+        assert row.lane == "late"
+        if record.key not in newest or newest[record.key].version <= row.version:
+            newest[record.key] = row
+    found: dict[str, int] = {}
+    for row in newest.values():
+        states = json.loads(row.partials)
+        n = next(value["n"] if isinstance(value, dict) else value for value in states.values())
+        found[str(row.key[0])] = found.get(str(row.key[0]), 0) + n
+    return found
