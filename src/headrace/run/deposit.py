@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.lake.files import DataFile
 from headrace.lake.layout import BRONZE, BRONZE_COLUMNS, SILVER, Shape
-from headrace.run.stage import EVENT
+from headrace.run.stage import COUNTED, silver_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +94,6 @@ def marked(batch: pa.RecordBatch, copies: pa.Table) -> pa.RecordBatch:
         "first_partition": first_partition,
         "first_offset": first_offset,
         "conflict": pc.fill_null(taken.column("conflict"), False),
-        EVENT: pc.if_else(copy, pa.nulls(batch.num_rows, batch.schema.field(EVENT).type), batch.column(EVENT)),
     }
     arrays = [_one(new[name]) if name in new else batch.column(name) for name in batch.schema.names]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
@@ -125,14 +124,25 @@ def _writer(
                     for plain in pa.ipc.open_stream(staged):
                         batch = marked(plain, copies)
                         counts.add(batch)
-                        event = batch.column(EVENT)
-                        writers[SILVER].add(pa.RecordBatch.from_struct_array(event.filter(event.is_valid())))
+                        writers[SILVER].add(_counted(batch, places[SILVER][1]))
                         if BRONZE in writers:
                             writers[BRONZE].add(batch.select(list(BRONZE_COLUMNS)))
         told = [{"table": name, "file": asdict(file)} for name, writer in writers.items() for file in writer.close()]
         yield pa.RecordBatch.from_pydict({"told": [json.dumps(each) for each in [*told, counts.told()]]})
 
     return write
+
+
+def _counted(batch: pa.RecordBatch, silver: Shape) -> pa.RecordBatch:
+    """The silver rows of a batch: those that count and are no copies."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    counts = pc.is_in(batch.column("verdict"), pa.array(COUNTED))
+    found = batch.filter(pc.and_(counts, pc.is_null(batch.column("first_offset"))))
+    columns = {name: found.column(held) for name, held in silver_columns(silver.day_of, silver.schema.names).items()}
+    columns["_late"] = pc.equal(found.column("verdict"), "late")
+    return pa.RecordBatch.from_arrays([columns[name] for name in silver.schema.names], names=silver.schema.names)
 
 
 class _Counts:

@@ -101,7 +101,7 @@ class LakeWriter:
         root = f"{self.lake.staging}/{uuid.uuid4().hex}"
         options = self.lake.bronze.options
         try:
-            yield (root, *stage(laid_out(rows, self.stream, arrival), self.stream.event_time, root, options))
+            yield (root, *stage(laid_out(rows, self.stream), arrival, root, options))
         finally:
             remove(root, options)
 

@@ -7,14 +7,13 @@ What comes back is only what copies are told by. The records are read and decode
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.define.stream import Stream
-from headrace.lake.layout import BRONZE_COLUMNS, SILVER_COLUMNS
 from headrace.run.admit import (
     APPENDED,
     ARRIVED,
@@ -36,20 +35,23 @@ if TYPE_CHECKING:
 
     Batches = Iterator[pa.RecordBatch]
 
-EVENT = "event"
+FIELD = "~"
+"""What the columns of an event's fields begin with, beside bronze's own."""
 AMONG_COPIES = "_order"
-COUNTED = "`~verdict` IN ('admitted', 'late')"
+COUNTED = ("admitted", "late")
 _TOLD = "file STRING, hash BIGINT, time BIGINT, id STRING, arrived BIGINT, partition INT, offset BIGINT, content BIGINT"
 
 
-def laid_out(rows: DataFrame, stream: Stream, arrival: str) -> DataFrame:
-    """Judged rows as bronze has them, with the silver row of those that may count as one struct, `event`."""
-    bronze = {
+def laid_out(rows: DataFrame, stream: Stream) -> DataFrame:
+    """Judged rows as bronze has them, and beside them what silver has more.
+
+    Every column is flat and comes once: Spark looks at the size of each value on its way to Python.
+    """
+    columns = {
         "partition": f"`{PARTITION}`",
         "offset": f"`{OFFSET}`",
         "appended_at": f"timestamp_micros(`{APPENDED}`)",
         "arrived_at": f"timestamp_micros(`{ARRIVED}`)",
-        "arrival": f"'{arrival}'",
         "key": f"`{KEY}`",
         "value": f"`{VALUE}`",
         "headers": f"`{HEADERS}`",
@@ -57,45 +59,39 @@ def laid_out(rows: DataFrame, stream: Stream, arrival: str) -> DataFrame:
         "reason": f"`{REASON}`",
         "event_time": f"timestamp_micros(`{EVENT_TIME}`)",
         "event_id": f"`{EVENT_ID}`",
-        # Whether it is a copy is found out after this pass.
-        "first_partition": "NULL",
-        "first_offset": "NULL",
-        "conflict": "false",
-    }
-    content = ", ".join(f"`{field.name}`" for field in stream.schema)
-    silver = {
-        "_partition": f"`{PARTITION}`",
-        "_offset": f"`{OFFSET}`",
-        "_arrived_at": f"timestamp_micros(`{ARRIVED}`)",
-        "_late": f"`{VERDICT}` = 'late'",
         "_closed": f"`{CLOSED}`",
-        "_event_id": f"`{EVENT_ID}`",
         "_identity": f"xxhash64(`{EVENT_ID}`)",
-        "_payload": f"xxhash64({content})",
+        "_payload": f"xxhash64({', '.join(f'`{field.name}`' for field in stream.schema)})",
+        # Only for finding copies: a replayed record stands among them where it was appended.
+        AMONG_COPIES: f"`{ORDER}`",
     }
-    fields = [f"'{field.name}', `{field.name}`" for field in stream.schema]
-    fields += [f"'{name}', CAST({silver[name]} AS {kind})" for name, kind in SILVER_COLUMNS.items()]
-    # Only for finding copies: a replayed record stands among them where it was appended.
-    fields.append(f"'{AMONG_COPIES}', `{ORDER}`")
-    event = f"CASE WHEN {COUNTED} THEN named_struct({', '.join(fields)}) END"
-    columns = [F.expr(f"CAST({bronze[name]} AS {kind})").alias(name) for name, kind in BRONZE_COLUMNS.items()]
-    return rows.select(*columns, F.expr(event).alias(EVENT))
+    made = [F.expr(text).alias(name) for name, text in columns.items()]
+    fields = [field.name for field in stream.schema if field.name != stream.event_time]
+    return rows.select(*made, *(F.col(f"`{name}`").alias(f"{FIELD}{name}") for name in fields))
 
 
-def stage(rows: DataFrame, event_time: str, root: str, options: Mapping[str, str]) -> tuple[list[str], pa.Table]:
+def silver_columns(event_time: str, names: Sequence[str]) -> dict[str, str]:
+    """Silver's columns by the staged ones they are taken from; `_late` is told by the verdict."""
+    known = {"_partition": "partition", "_offset": "offset", "_arrived_at": "arrived_at", "_event_id": "event_id"}
+    known |= {name: name for name in ("_closed", "_identity", "_payload")} | {event_time: "event_time"}
+    return {name: known.get(name, f"{FIELD}{name}") for name in names if name != "_late"}
+
+
+def stage(rows: DataFrame, arrival: str, root: str, options: Mapping[str, str]) -> tuple[list[str], pa.Table]:
     """Put laid-out rows down as files under `root`; gives the files and the keys of the records that may count."""
     from headrace.lake.copies import KEYS
 
-    told = rows.mapInArrow(_stager(event_time, root, options), _TOLD).toArrow()
+    told = rows.mapInArrow(_stager(arrival, root, options), _TOLD).toArrow()
     named = told.column("file").is_valid()
     files = told.filter(named).column("file").to_pylist()
     keys = told.filter(told.column("file").is_null()).select(KEYS.names)
     return files, keys.cast(KEYS)
 
 
-def _stager(event_time: str, root: str, options: Mapping[str, str]) -> Callable[[Batches], Batches]:
+def _stager(arrival: str, root: str, options: Mapping[str, str]) -> Callable[[Batches], Batches]:
     def put_down(batches: Batches) -> Batches:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         from headrace.lake.copies import KEYS
         from headrace.lake.files import filesystem
@@ -104,14 +100,14 @@ def _stager(event_time: str, root: str, options: Mapping[str, str]) -> Callable[
         files.create_dir(folder, recursive=True)
         name = f"{uuid.uuid4().hex}.arrow"
         schema = pa.schema([("file", pa.string()), *KEYS])
+        taken = ("_identity", "event_time", "event_id", AMONG_COPIES, "partition", "offset", "_payload")
         writer = None
         with files.open_output_stream(f"{folder}/{name}") as sink:
             for batch in batches:
-                writer = writer or pa.ipc.new_stream(sink, batch.schema)
-                writer.write_batch(batch)
-                event = batch.column(EVENT)
-                found = pa.RecordBatch.from_struct_array(event.filter(event.is_valid()))
-                taken = ("_identity", event_time, "_event_id", AMONG_COPIES, "_partition", "_offset", "_payload")
+                whole = _with_defaults(batch, arrival)
+                writer = writer or pa.ipc.new_stream(sink, whole.schema)
+                writer.write_batch(whole)
+                found = batch.filter(pc.is_in(batch.column("verdict"), pa.array(COUNTED)))
                 columns = [found.column(taken[at]).cast(kind.type) for at, kind in enumerate(KEYS)]
                 yield pa.RecordBatch.from_arrays([pa.nulls(found.num_rows, pa.string()), *columns], schema=schema)
             if writer is not None:
@@ -121,3 +117,16 @@ def _stager(event_time: str, root: str, options: Mapping[str, str]) -> Callable[
             yield pa.RecordBatch.from_arrays([pa.array([name]), *nothing], schema=schema)
 
     return put_down
+
+
+def _with_defaults(batch: pa.RecordBatch, arrival: str) -> pa.RecordBatch:
+    """The batch with bronze's columns that are the same in every row; which are copies is found out after this pass."""
+    import pyarrow as pa
+
+    same = {
+        "arrival": pa.repeat(arrival, batch.num_rows),
+        "first_partition": pa.nulls(batch.num_rows, pa.int32()),
+        "first_offset": pa.nulls(batch.num_rows, pa.int64()),
+        "conflict": pa.repeat(False, batch.num_rows),
+    }
+    return pa.RecordBatch.from_arrays([*batch.columns, *same.values()], names=[*batch.schema.names, *same])
