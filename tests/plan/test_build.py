@@ -121,9 +121,17 @@ def test_what_real_time_mode_was_not_tried_with_runs_as_micro_batch_and_says_why
 
 def test_every_piece_of_state_has_a_retention():
     tiles = only_tile_set(cards({"n": hr.count(over="10m")}))
-    assert tiles.state_retention == tiles.grain + payments.allowed_lateness + payments.max_clock_skew
+    slack = payments.allowed_lateness + payments.max_clock_skew + 10 * MINUTE
+    assert tiles.state_retention == {"deduplication": slack, "tiles": tiles.grain + slack}
     assert tiles.retention == 10 * MINUTE + 10 * SECOND
     assert only_tile_set(cards({"n": hr.count(over=hr.lifetime())})).retention is None
+
+
+def test_a_stream_without_event_ids_keeps_none_of_them():
+    plain = hr.stream("payments", fields=fields, event_time="at")
+    tiles = only_tile_set(cards({"n": hr.count(over="10m")}, source=plain))
+    assert list(tiles.state_retention) == ["tiles"]
+    assert "event ids for" not in text(build([cards({"n": hr.count(over="10m")}, source=plain)]))
 
 
 def test_two_streams_of_one_name_are_refused():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import random
 from collections import Counter
 from typing import Any
@@ -17,7 +16,6 @@ import headrace as hr
 from headrace.clock import HOUR, MINUTE, SECOND, show_time
 from headrace.define.stream import Arrival
 from headrace.log.record import Record
-from headrace.plan.build import build
 from headrace.run.reference import contributing
 from headrace.run.verdict import ARRIVED_AT, judge
 from headrace.schema.json_rules import EARLIEST, LATEST
@@ -201,24 +199,3 @@ def test_spark_and_the_reference_agree_on_arrival_verdict_lane_and_order(spark, 
         verdicts[f"{verdict} {alone.lane}"] += 1
     expected = {"malformed None", "invalid None", "late late", "admitted on_time", "admitted late"}
     assert expected <= set(verdicts) | ({"malformed None", "late late"} if kind == "field:at" else set()), verdicts
-
-
-@pytest.mark.spark
-def test_sparks_tiles_hold_the_on_time_lane_alone(spark):
-    from headrace.run.admit import judged
-    from headrace.run.tiles import Target, admitted_once, changelog, tiles
-
-    view = hr.view("cards", payments, by="card", features={"n": hr.count(over="10m")})
-    (tile_set,) = build([view]).tile_sets
-    records = cases()
-    once = admitted_once(judged(frame(spark, records), payments), tile_set)
-    rows = changelog(tiles(once, tile_set, 3), tile_set, Target("1", "on_time", 3)).collect()
-    found = {}
-    for row in rows:
-        identity = json.loads(row.key)
-        found[identity["key"]["card"], identity["tile"]] = json.loads(row.value)["version"]
-    counted: Counter[tuple[str, int]] = Counter()
-    for lane, event in contributing("update", judge(payments, records)):
-        if lane == "on_time":
-            counted[event.row["card"], event.event_time - event.event_time % tile_set.grain] += 1
-    assert found == dict(counted)

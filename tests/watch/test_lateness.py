@@ -25,7 +25,7 @@ from headrace.plan.build import build
 from headrace.topics import open_log
 from headrace.watch.lateness import EDGES, Delays, Exact
 from headrace.watch.lateness_choice import STEPS, latenesses, recommended, roundest, skews, surviving
-from headrace.watch.lateness_state import IDENTITY_BYTES, SPREAD, StateModel, TileCost, active_keys, cost
+from headrace.watch.lateness_state import IDENTITY_BYTES, StateModel, TileCost, active_keys, cost
 from tests.lake.bronze import fill, record
 
 START = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
@@ -216,12 +216,6 @@ def test_keys_are_counted_where_the_tiles_filter_lets_them_in():
     rows = [{"user": f"u{number % 7}", "n": number % 2} for number in range(100)] + [{"user": "never", "n": 0}]
     assert active_keys(tiles, rows) == 7
     assert active_keys(tiles, []) is None
-
-
-def test_the_model_keeps_state_as_long_as_the_tiles_do():
-    from headrace.run import tiles
-
-    assert tiles.SPREAD == SPREAD
 
 
 def test_every_kind_of_column_has_a_size():

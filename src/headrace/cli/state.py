@@ -28,7 +28,7 @@ TOLD = ("run", "batch", "watermark", "newest", "dropped_by_watermark")
 @click.option("--inspect", is_flag=True, help="Also look into the state itself; starts Spark.")
 @options.as_json
 def command(view: str | None, path: Path | None, env: str | None, inspect: bool, as_json: bool) -> None:
-    """Show what Spark keeps between batches, how long, and which keys are hot.
+    """Show what Spark keeps between batches, and which keys are hot.
 
     For each tile set: event ids, by which copies are found, and open tiles. Rows and sizes are those of the last batch;
     KEPT FOR is how long after an event, or after a tile's start, a row is needed. --inspect counts the rows in the
@@ -57,9 +57,9 @@ def report(loaded: Project, tile_sets: tuple[TileSet, ...]) -> dict[str, Any]:
     from headrace.topics import STATUS, last_status, open_log
 
     with open_log(loaded.config) as log:
-        at, said = last_status(log, names(loaded.config).topic(STATUS), ["pipeline"]).get("pipeline", (None, {}))
-    ago = None if at is None else round((SystemClock().now() - at) / SECOND, 1)
-    told = said.get("tile_sets", {})
+        said = last_status(log, names(loaded.config).topic(STATUS), ["pipeline"]).get("pipeline")
+    ago = None if said is None else round((SystemClock().now() - said[0]) / SECOND, 1)
+    told = {} if said is None else said[1].get("tile_sets", {})
     return {
         "told_seconds_ago": ago,
         "tile_sets": {each.id: _tile_set(loaded, each, told.get(each.id, {})) for each in tile_sets},
@@ -93,13 +93,14 @@ def _checkpoint(loaded: Project, name: str) -> Path:
 
 def _inspect(loaded: Project, tile_sets: dict[str, Any]) -> None:
     """Look into every checkpoint that is there."""
-    from headrace.run.session import local_session
+    from headrace.config import names
+    from headrace.run.session import quiet_session
     from headrace.run.state import inspect
 
     there = {name: each for name, each in tile_sets.items() if each["checkpoint"]}
     if not there:
         return
-    session = local_session("headrace state")
+    session = quiet_session("headrace state", names(loaded.config).path("run", "state-spark.log"))
     try:
         for each in there.values():
             held = inspect(session, _checkpoint(loaded, each["checkpoint"]))
@@ -123,7 +124,7 @@ def _show(tile_sets: dict[str, Any], *, inspected: bool) -> None:
         data(f"{name}: {_about(each)}")
         if each["hot_keys"]:
             listed = ", ".join(f"{_key(hot['key'])} {100 * hot['share']:.1f} %" for hot in each["hot_keys"][:5])
-            data(f"{name}: most of the last {each['hot_keys_of']:,} events are of {listed}")
+            data(f"{name}: of the last {each['hot_keys_of']:,} events {listed}")
 
 
 def _cells(held: dict[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 A query tells of its state after every batch (`told`); that costs nothing, and `run.status` passes it on. Looking into
 the state itself (`inspect`) reads it back from the checkpoint with a session of Spark's, and finds the oldest and the
-newest row; the query may run meanwhile. How long rows should be kept is the plan's business (`TileSet.state_retention`).
+newest row; the query may run meanwhile. How long rows are kept is the plan's business (`TileSet.state_retention`).
 """
 
 from __future__ import annotations

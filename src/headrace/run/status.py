@@ -14,7 +14,8 @@ from headrace.run.verdict import VERDICTS
 from headrace.watch.alarm import Alarm
 
 if TYPE_CHECKING:
-    from headrace.run.pipeline import AdmissionQuery, TileQuery
+    from headrace.run.pipeline import AdmissionQuery
+    from headrace.run.tile_query import TileQuery
 
 COMPONENT = "pipeline"
 EVERY = SECOND

@@ -17,7 +17,7 @@ from headrace.watch.alarm import DROPPED, Alarm, dropped_alarm, hot_key_alarm
 from headrace.watch.hot_keys import HotKeys
 
 if TYPE_CHECKING:
-    from headrace.run.pipeline import TileQuery
+    from headrace.run.tile_query import TileQuery
 
 DUPLICATE, SINCE = "duplicate", "since"
 
@@ -38,6 +38,11 @@ class TileStatus:
     def settled(self) -> bool:
         """Whether the duplicates of everything that was committed are known."""
         return last_batch(self.tile.place.checkpoint) in (self.duplicates.batch, self._inherited)
+
+    @property
+    def lost(self) -> int:
+        """How many rows the watermark has dropped, which the run's tiles lack."""
+        return self.dropped.totals.get(DROPPED, 0)
 
     def look(self, now: int) -> None:
         """Take in what the query has told since the last look."""
@@ -71,7 +76,7 @@ class TileStatus:
         """How the query is doing, as the status says it."""
         about = {
             "batch": None,
-            DROPPED: self.dropped.totals.get(DROPPED, 0),
+            DROPPED: self.lost,
             "run": self.tile.target.run,
             "checkpoint": self.tile.place.checkpoint.name,
             "hot_keys": [{"key": json.loads(key), "share": round(share, 4)} for key, share in self.keys.top(now)],
@@ -92,7 +97,7 @@ class TileStatus:
 
     def alarms(self, now: int) -> list[Alarm]:
         """What is wrong: rows that the watermark dropped, and keys that much of what is read belongs to."""
-        tile_set, rows = self.tile.tile_set, self.dropped.totals.get(DROPPED, 0)
+        tile_set, rows = self.tile.tile_set, self.lost
         of = (tile_set.stream.name, tile_set.id)
         found = [dropped_alarm(*of, rows, self.dropped.totals[SINCE])] if rows else []
         hot = self.keys.hot(now)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.aggregate import EventSql
 from headrace.plan.model import TileSet
-from headrace.run.admit import ARRIVED, CLOSED, EVENT_ID, EVENT_TIME, OFFSET, PARTITION, VERDICT
+from headrace.run.admit import ARRIVED, CLOSED, EVENT_ID, EVENT_TIME, OFFSET, ORDER, PARTITION, VERDICT
 
 TIME = "~time"
 
@@ -43,7 +43,13 @@ def admitted_once(judged: DataFrame, tile_set: TileSet) -> DataFrame:
     timed = admitted.withColumn(TIME, F.expr(f"timestamp_micros(`{EVENT_TIME}`)"))
     if timed.isStreaming:
         timed = timed.withWatermark(f"`{TIME}`", f"{tile_set.watermark_delay} microseconds")
-    return timed if tile_set.stream.event_id is None else timed.dropDuplicates([EVENT_ID, TIME])
+    if tile_set.stream.event_id is None:
+        return timed
+    if timed.isStreaming:
+        return timed.dropDuplicates([EVENT_ID, TIME])
+    # All copies are there: the one that counts is the first, should they contradict each other.
+    first = F.expr(f"min_by(struct(*), struct(`{ORDER}`, `{PARTITION}`, `{OFFSET}`))")
+    return timed.groupBy(f"`{EVENT_ID}`", f"`{TIME}`").agg(first.alias("~first")).select("`~first`.*")
 
 
 def tiles(once: DataFrame, tile_set: TileSet, partitions: int, also: Mapping[str, str] | None = None) -> DataFrame:

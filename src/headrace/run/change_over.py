@@ -1,0 +1,114 @@
+"""One run takes the place of another: followed until it has caught up, let serve, and the old one taken away.
+
+A tile set has one run that serves. A run that was filled from history (`run.backfill`) is followed beside it. When it
+has read as much as the serving one, and its late lane is published, everybody is told that it serves. A while later,
+when stores have changed over, the rows of the old one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from headrace.clock import MINUTE, Clock
+from headrace.config import Names
+from headrace.log.protocol import Log
+from headrace.plan.model import Plan, TileSet
+from headrace.run.late_job import LateJob
+from headrace.run.retire import retire
+from headrace.run.runs import Runs, checkpoint_of
+from headrace.run.status import Status
+from headrace.run.tile_query import TileQuery
+from headrace.store.changelog import FILLED, SERVING, HandOver
+from headrace.store.runs import FIRST_RUN, number
+from headrace.topics import RUNS
+
+AFTERWARDS = MINUTE
+"""How long after another run began to serve the old one's rows stay."""
+
+Start = Callable[[TileSet, HandOver | None], TileQuery]
+
+
+class ChangeOver:
+    """The tile queries of a plan: of every tile set the run that serves, and the ones that follow.
+
+    Parameters
+    ----------
+    start
+        Starts the query of a run.
+    """
+
+    def __init__(
+        self, plan: Plan, named: Names, log: Log, clock: Clock, late: LateJob, status: Status, start: Start
+    ) -> None:
+        self.plan, self.named, self.log, self.clock = plan, named, log, clock
+        self.late, self.status, self._start = late, status, start
+        self.runs = Runs(log, named.topic(RUNS))
+        self.runs.look()
+        self.serving = [start(tile_set, self.runs.serving(tile_set)) for tile_set in plan.tile_sets]
+        self.following: list[TileQuery] = []
+        self._leaving = [(clock.now(), each, run) for each in plan.tile_sets for run in self._left_over(each)]
+
+    @property
+    def tiles(self) -> list[TileQuery]:
+        """Every tile query that runs."""
+        return [*self.serving, *self.following]
+
+    def look(self) -> None:
+        """Follow runs that were filled, let those serve that have caught up, take away what has ended."""
+        self.runs.look()
+        for at, old in enumerate(self.serving):
+            waiting = [held for held in self.runs.of(old.tile_set).values() if held.stage == FILLED]
+            wanted = waiting[-1] if waiting and number(waiting[-1].run) > number(old.target.run) else None
+            follower = next((each for each in self.following if each.tile_set is old.tile_set), None)
+            if follower is not None and (wanted is None or wanted.run != follower.target.run):
+                self.following.remove(follower)
+                self._end(follower)
+            elif follower is not None and wanted is not None and self._caught_up(follower, old):
+                self.following.remove(follower)
+                self.serving[at] = follower
+                self.status.inherit(old, follower)
+                self.runs.say(msgspec.structs.replace(wanted, stage=SERVING))
+                self._end(old)
+            elif follower is None and wanted is not None:
+                self.following.append(self._start(old.tile_set, wanted))
+        self._retire()
+
+    def _caught_up(self, follower: TileQuery, old: TileQuery) -> bool:
+        """Whether a run has read all that the old one has, and its late lane has been published."""
+        read, wanted = follower.included(), old.included() or {}
+        ready = read is not None and all(read.get(p, 0) >= offset for p, offset in wanted.items())
+        return ready and self.late.passed(follower.tile_set, follower.target.run)
+
+    def _end(self, tile: TileQuery) -> None:
+        tile.stop()
+        self.late.drop(tile.tile_set, tile.target.run)
+        self._leaving.append((self.clock.now() + AFTERWARDS, tile.tile_set, tile.target.run))
+
+    def _left_over(self, tile_set: TileSet) -> list[str]:
+        """Runs of a tile set that ended before this process began, and still have a checkpoint."""
+        serving = self.runs.serving(tile_set)
+        if serving is None:
+            return []
+        older = [FIRST_RUN, *(run for run in self.runs.of(tile_set) if number(run) < number(serving.run))]
+        return [run for run in older if self.named.path("checkpoints", checkpoint_of(tile_set, run)).is_dir()]
+
+    def _retire(self) -> None:
+        now = self.clock.now()
+        for due, tile_set, run in [each for each in self._leaving if each[0] <= now]:
+            checkpoint = self.named.path("checkpoints", checkpoint_of(tile_set, run))
+            retire(self.log, self.named.topic(f"changelog.{tile_set.id}"), tile_set, run, checkpoint)
+            self.runs.forget(tile_set, run)
+            self._leaving.remove((due, tile_set, run))
+
+    def told(self) -> dict[str, Any]:
+        """What the status says of runs: which follow, and how the late lanes do."""
+        followed = {tile.tile_set.id: tile.target.run for tile in self.following}
+        return {"following": followed, "late": self.late.status(self.plan.tile_sets)}
+
+    def stop(self) -> None:
+        """End every query."""
+        for tile in self.tiles:
+            tile.stop()
