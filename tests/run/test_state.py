@@ -193,6 +193,8 @@ def events_in_tiles(log, run):
 
 
 def half_of_the_events_are_of_one_key(pipeline):
+    from headrace.run.state import inspect
+
     now = pipeline.clock.now()
     sent = [payment(f"p{at}", now - SECOND, card="hot" if at % 2 else f"c{at}") for at in range(200)]
     sent += [payment("none", now - SECOND, card="c0").replace(b"1.0", b"0.0")]
@@ -204,6 +206,9 @@ def half_of_the_events_are_of_one_key(pipeline):
     assert (tiles["hot_keys_of"], len(tiles["hot_keys"])) == (200, 10)
     assert {name: each["rows"] for name, each in tiles["operators"].items()} == {"deduplication": 201, "tiles": 101}
     assert (tiles["state_rows"], tiles["newest"]) == (302, now - SECOND)
+    # The state can be looked at while the query runs.
+    held = inspect(pipeline.session, pipeline.runs.serving[0].place.checkpoint)
+    assert {name: each.rows for name, each in held.items()} == {"deduplication": 201, "tiles": 101}
     assert [(each["kind"], each["rate"]) for each in told["alarms"]] == [("hot_key", 0.5)]
     assert told["alarms"][0]["says"].endswith("50.0 % of the events are of one key, card=hot.")
 

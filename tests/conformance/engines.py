@@ -1,0 +1,202 @@
+"""The engines: every way in which tiles come about, each a function from a world to changelog records.
+
+An engine says which log it reads and gives the records that it leaves in each tile set's changelog, in their order. A
+new one, such as real-time mode, is one more function here and in `ENGINES`: all scenarios, generated cases and
+comparisons are then held against it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from headrace.log.protocol import Log
+from headrace.plan.model import TileSet
+from headrace.store import TileRow, decode, encode
+from headrace.store.runs import FIRST_RUN
+from headrace.testing import MemoryLog
+from tests.conformance.compare import Content, Meaning
+from tests.conformance.definitions import PARTITIONS
+from tests.conformance.queries import died, finished, started, stopped_after
+from tests.conformance.world import World, read_all
+from tests.serve.shape import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Pairs = list[tuple[bytes | None, bytes | None]]
+"""Keys and values of a changelog."""
+FOREVER = (2**63,)
+OWN, FROM_THE_LAKE, FROM_THE_REFERENCE = "own", "lake", "reference"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way to make tiles: its name and world, whose late lane stands beside them, their run, whether it goes on."""
+
+    name: str
+    world: str
+    make: Callable[[World, Any], dict[str, Pairs]]
+    late: str = FROM_THE_LAKE
+    run: str = FIRST_RUN
+    streams: bool = False
+
+    def everything(self, world: World, session: Any) -> dict[str, Pairs]:
+        """What it leaves behind, with the late lane."""
+        made = self.make(world, session)
+        if self.late == OWN:
+            return made
+        if self.late == FROM_THE_LAKE:
+            late, _ = late_lane(world, session)
+        else:
+            late = {name: [row for row in rows if _is_late(row)] for name, rows in reference(world, None).items()}
+        return {name: [*rows, *late[name]] for name, rows in made.items()}
+
+
+def _is_late(pair: tuple[bytes | None, bytes | None]) -> bool:
+    row = decode(*pair)
+    return isinstance(row, TileRow) and row.lane == "late"
+
+
+def reference(world: World, session: None) -> dict[str, Pairs]:
+    """The meaning itself, through the shape of changelog records: if this differs, the comparison is wrong."""
+    meaning = Meaning(world)
+    made: dict[str, Pairs] = {}
+    for tile_set in world.plan.tile_sets:
+        names, contents = tuple(name for name, _ in tile_set.key), meaning.contents(tile_set)
+        rows = rows_of(meaning.outcome, tile_set, FOREVER, FIRST_RUN)
+        made[tile_set.id] = [encode(_told(row, contents[row.key, row.tile, row.lane]), names) for row in rows]
+    return made
+
+
+def _told(row: TileRow, content: Content) -> TileRow:
+    """The row with what it says of itself."""
+    events = content.events
+    return replace(
+        row,
+        version=len(events),
+        positions=content.positions,
+        max_event_time=max(event.event_time for event in events),
+        max_arrived_at=max(event.arrived_at for event in events),
+    )
+
+
+def batch_over_the_log(world: World, session: SparkSession) -> dict[str, Pairs]:
+    """All records at once, read from the log."""
+    from headrace.run.admit import judged
+    from headrace.run.records import slice_of
+    from headrace.run.tiles import admitted_once
+
+    made = {}
+    for tile_set in world.plan.tile_sets:
+        name = tile_set.stream.name
+        log, ends = world.log, world.log.end_offsets(name)
+        records = slice_of(session, log, name, log.start_offsets(name), ends)
+        made[tile_set.id] = _batch(admitted_once(judged(records, tile_set.stream), tile_set), tile_set)
+    return made
+
+
+def batch_over_the_lake(world: World, session: SparkSession) -> dict[str, Pairs]:
+    """All events at once, read from silver; and the late lane, pass by pass while the archive goes on."""
+    from headrace.run.reach import in_stream
+    from headrace.run.silver import events
+
+    late, lakes = late_lane(world, session)
+    made = {}
+    for tile_set in world.plan.tile_sets:
+        silver = lakes[tile_set.stream.name].silver
+        on_time = events(session, silver, tile_set.stream).where(in_stream(None))
+        made[tile_set.id] = [*_batch(on_time, tile_set), *late[tile_set.id]]
+    return made
+
+
+@cache
+def late_lane(world: World, session: SparkSession) -> tuple[dict[str, Pairs], dict[str, Any]]:
+    """What the late lane publishes after every batch of an archive, and the lakes in the end; made once."""
+    from headrace.run.late import LateLane, Run
+
+    log = MemoryLog()
+    lanes: dict[str, LateLane] = {}
+    lakes: dict[str, Any] = {}
+    for lakes in world.archived(session):
+        for tile_set in world.plan.tile_sets:
+            if tile_set.id not in lanes:
+                log.create_topic(tile_set.id, compacted=True)
+                file = world.folder / "late" / f"{tile_set.id}.json"
+                place = (lakes[tile_set.stream.name], log, tile_set.id, file)
+                lanes[tile_set.id] = LateLane(tile_set, Run(FIRST_RUN, None, PARTITIONS), *place)
+            lanes[tile_set.id].step(session)
+    return {name: written(log, name) for name in lanes}, lakes
+
+
+def _batch(once: DataFrame, tile_set: TileSet) -> Pairs:
+    from headrace.run.tiles import Target, changelog, tiles
+
+    target = Target(FIRST_RUN, "on_time", PARTITIONS)
+    rows = changelog(tiles(once, tile_set, PARTITIONS), tile_set, target).collect()
+    return [(row.key.encode(), row.value.encode()) for row in rows]
+
+
+def micro_batches(world: World, session: SparkSession) -> dict[str, Pairs]:
+    """One stream for each tile set, in batches of any size; stopped, killed and started again at random batches."""
+    from headrace.run.source import register
+
+    register(session)
+    chance, tile_sets = random.Random(6), world.plan.tile_sets
+    for tile_set in tile_sets:
+        world.log.create_topic(f"changelog.{tile_set.id}", compacted=True)
+    for query in [started(world, session, each, chance.randrange(300, 700)) for each in tile_sets]:
+        stopped_after(query, chance.randrange(1, 3))
+    for query in [started(world, session, each, chance.randrange(300, 700), dies=True) for each in tile_sets]:
+        died(query)
+    for query in [started(world, session, each, 1_500) for each in tile_sets]:
+        finished(query)
+    return {each.id: written(world.log, f"changelog.{each.id}") for each in tile_sets}
+
+
+def hand_over_halfway(world: World, session: SparkSession) -> dict[str, Pairs]:
+    """A second run of every tile set: a batch over half of the lake, a stream from there on, and its late lane."""
+    from headrace.run.backfill import Ground, fill, hand_over
+    from headrace.run.late import LateLane, Run
+    from headrace.run.runs import Runs
+    from headrace.run.source import register
+
+    register(session)
+    world.log.create_topic("runs", compacted=True)
+    growing, runs = world.archived(session), Runs(world.log, "runs")
+    lakes, begun = next(growing), {}
+    for each in world.plan.tile_sets:
+        topic = f"changelog.{each.id}"
+        world.log.create_topic(topic, compacted=True)
+        silver = lakes[each.stream.name].silver
+        ground = Ground(each, world.log, each.stream.name, topic, silver, runs, PARTITIONS)
+        begun[each.id] = fill(ground, session, hand_over(ground, session, world.clock)).hand_over
+    for _ in growing:
+        pass
+    for query in [started(world, session, each, 900, begun=begun[each.id]) for each in world.plan.tile_sets]:
+        finished(query)
+    for each in world.plan.tile_sets:
+        run = Run(begun[each.id].run, begun[each.id], PARTITIONS)
+        place = (lakes[each.stream.name], world.log, f"changelog.{each.id}", world.folder / f"late.{each.id}")
+        LateLane(each, run, *place).step(session)
+    return {each.id: written(world.log, f"changelog.{each.id}") for each in world.plan.tile_sets}
+
+
+def written(log: Log, topic: str) -> Pairs:
+    """What is in a changelog."""
+    return [(record.key, record.value) for record in read_all(log, topic, 0, log.end_offsets(topic)[0])]
+
+
+ENGINES: tuple[Engine, ...] = (
+    Engine("reference", "embedded", reference, OWN),
+    Engine("batch over the log", "embedded", batch_over_the_log),
+    Engine("batch over the lake", "embedded", batch_over_the_lake, OWN),
+    Engine("micro-batches", "embedded", micro_batches, streams=True),
+    Engine("micro-batches on Kafka", "kafka", micro_batches, FROM_THE_REFERENCE, streams=True),
+    Engine("hand-over", "half archived", hand_over_halfway, OWN, run="2", streams=True),
+)
