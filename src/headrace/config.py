@@ -61,6 +61,7 @@ class Config:
     prefix: str
     load_timeout: int
     mode: str
+    real_time_batch: int
     compatibility: str
     registry: RegistryAccess
     log_kind: str
@@ -277,6 +278,7 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         prefix=value["prefix"],
         load_timeout=value["load_timeout"],
         mode=value["pipeline.mode"],
+        real_time_batch=value["pipeline.real_time_batch"],
         compatibility=value["schema.compatibility"],
         registry=_registry(value, root),
         log_kind=value["log.kind"],

@@ -120,6 +120,7 @@ CODES: dict[str, str] = {
     # the machine
     "backfill-running": "Another process backfills the same project.",
     "lake-empty": "The lake has nothing of a stream.",
+    "too-many-slots": "Real-time mode would need more task slots than one machine has.",
     "not-prepared": "Spark's classes could not be kept for a faster start.",
     "no-java": "No Java 17 or later was found.",
     "no-avro": "The Spark session has no reader for Avro.",

@@ -63,7 +63,7 @@ class Project:
     @cached_property
     def _plan(self) -> Plan:
         every = (*self.streams, *self.views, *self.on_demands, *self.feature_sets)
-        return build(every, self.config.mode)
+        return build(every, self.config.mode, self.config.log_kind)
 
     def plan(self) -> Plan:
         """The plan for the configured mode."""

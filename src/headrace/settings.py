@@ -100,6 +100,12 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 choices=MODES,
             ),
             Setting(
+                "pipeline.real_time_batch",
+                "a duration",
+                "5m",
+                "How long a batch of real-time mode lasts: at its end output pauses, after a crash it is run again.",
+            ),
+            Setting(
                 "schema.compatibility",
                 "a choice",
                 "backward",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -13,6 +14,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
+from headrace.settings import MODES, SETTINGS
 
 if TYPE_CHECKING:
     from headrace.supervisor.supervise import Supervisor
@@ -25,7 +27,8 @@ LIVE_SECONDS = 1.0
 @options.project_options
 @click.option("--detach", is_flag=True, help="Return as soon as everything is ready; `headrace down` ends it.")
 @click.option("--port", type=click.IntRange(0, 65_535), metavar="N", help="Serve on this port; 0 takes a free one.")
-def command(path: Path | None, env: str | None, detach: bool, port: int | None) -> int:
+@click.option("--mode", type=click.Choice(MODES), help="How the pipeline runs, in place of pipeline.mode.")
+def command(path: Path | None, env: str | None, detach: bool, port: int | None, mode: str | None) -> int:
     """Start the project's processes and keep them running.
 
     Topics are created, then the Spark pipeline and serving are started; what exits is started again, after 1 s, 2 s,
@@ -40,6 +43,9 @@ def command(path: Path | None, env: str | None, detach: bool, port: int | None) 
     from headrace.supervisor import up as running
     from headrace.topics import STATUS, last_status, open_log
 
+    if mode is not None:
+        # So that every process that is started says the same.
+        os.environ[SETTINGS["pipeline.mode"].variable] = mode
     loaded = project.load(path, env)
     if detach:
         chosen = [] if port is None else ["--port", str(port)]

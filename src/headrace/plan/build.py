@@ -77,8 +77,8 @@ def _refuse_shared_names(views: dict[str, View], sets: dict[str, FeatureSet]) ->
         raise DefinitionError("duplicate-name", message, got=shown(name), hint=hint, where=sets[name].location)
 
 
-def build(defined: Iterable[Any], mode: str = "micro-batch") -> Plan:
-    """Plan definitions for a mode.
+def build(defined: Iterable[Any], mode: str = "micro-batch", log: str = "kafka") -> Plan:
+    """Plan definitions for a mode and a kind of log.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def build(defined: Iterable[Any], mode: str = "micro-batch") -> Plan:
     tile_sets: list[TileSet] = []
     features: dict[str, tuple[PlannedFeature, ...]] = {}
     for (stream, key), views in groups.items():
-        tiles = _tile_set(stream, key, views, mode)
+        tiles = _tile_set(stream, key, views, mode, log)
         tile_sets.append(tiles)
         for view in views:
             features[view.name] = _features(view, tiles)
@@ -109,7 +109,9 @@ def build(defined: Iterable[Any], mode: str = "micro-batch") -> Plan:
     )
 
 
-def _tile_set(stream: Stream, key: tuple[tuple[str, Expression], ...], views: Sequence[View], mode: str) -> TileSet:
+def _tile_set(
+    stream: Stream, key: tuple[tuple[str, Expression], ...], views: Sequence[View], mode: str, log: str
+) -> TileSet:
     partials: dict[str, Partial] = {}
     for view in views:
         for column in (_span(view), *(c for term in _terms(view) for c in _columns(term))):
@@ -125,7 +127,8 @@ def _tile_set(stream: Stream, key: tuple[tuple[str, Expression], ...], views: Se
         retention=None if None in reaches else max(reach for reach in reaches if reach is not None),
         mode=mode,
     )
-    reason = reason_against("tiles", mode, frozenset(column.monoid.kind for column in made.partials), stream.format)
+    monoids = frozenset(column.monoid.kind for column in made.partials)
+    reason = reason_against("tiles", mode, monoids, stream.format, log)
     return made if reason is None else replace(made, mode="micro-batch", mode_reason=reason)
 
 

@@ -9,6 +9,12 @@ from __future__ import annotations
 MODES = ("batch", "micro-batch", "real-time")
 
 STAGES: dict[str, dict[str, str | None]] = {
+    "read kafka": {"batch": None, "micro-batch": None, "real-time": None},
+    "read embedded": {
+        "batch": None,
+        "micro-batch": None,
+        "real-time": "Spark reads event by event from Kafka only, and the log is embedded",
+    },
     "admit": {"batch": None, "micro-batch": None, "real-time": None},
     "admit confluent-avro": {
         "batch": None,
@@ -34,15 +40,18 @@ UNTRIED_IN_REAL_TIME = frozenset({"frequent", "latest_n"})
 """Monoids whose Spark aggregate has not been tried in real-time mode."""
 
 
-def reason_against(stage: str, mode: str, monoids: frozenset[str] = frozenset(), format: str = "json") -> str | None:
-    """Why a stage with these monoids over a stream of this format does not run in a mode; None when it does.
+def reason_against(
+    stage: str, mode: str, monoids: frozenset[str] = frozenset(), format: str = "json", log: str = "kafka"
+) -> str | None:
+    """Why a stage with these monoids over a stream of this format in this log does not run in a mode; None if it does.
 
     >>> reason_against("tiles", "real-time", frozenset({"count"})) is None
     True
     >>> reason_against("tiles", "real-time", frozenset({"frequent"}))
     'not tried in real-time mode: frequent'
     """
-    reason = STAGES[stage][mode] or STAGES.get(f"admit {format}", STAGES["admit"])[mode]
+    needed = (STAGES[stage], STAGES.get(f"admit {format}", STAGES["admit"]), STAGES[f"read {log}"])
+    reason = next((each[mode] for each in needed if each[mode]), None)
     untried = monoids & UNTRIED_IN_REAL_TIME
     if reason is None and stage == "tiles" and mode == "real-time" and untried:
         return f"not tried in real-time mode: {', '.join(sorted(untried))}"

@@ -16,21 +16,22 @@ from typing import TYPE_CHECKING
 from headrace.clock import MINUTE, Clock, SystemClock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
+from headrace.log.kafka import KafkaLog
 from headrace.plan.model import Admission, Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.change_over import ChangeOver
 from headrace.run.late import Run
 from headrace.run.late_job import LateJob
-from headrace.run.progress import as_of
 from headrace.run.publish import Outlet, Place, progress_message, refused_to_topics
-from headrace.run.records import stream_of
+from headrace.run.records import real_time_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
 from headrace.run.runs import checkpoint_of
 from headrace.run.session import local_session
+from headrace.run.slots import slots
 from headrace.run.source import register
 from headrace.run.status import Status
 from headrace.run.tally import Tally
-from headrace.run.tile_query import TileQuery, start
+from headrace.run.tile_query import MICRO_BATCH, REAL_TIME, TileQuery
 from headrace.run.tiles import Target
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
@@ -86,9 +87,12 @@ class Pipeline:
         """Every query."""
         return [tile.query for tile in self.runs.tiles] + [each.query for each in self.admissions]
 
-    def _judged(self, stream: Stream, begin: Mapping[int, int] | None = None) -> DataFrame:
+    def _judged(self, stream: Stream, mode: str = MICRO_BATCH, begin: Mapping[int, int] | None = None) -> DataFrame:
         topic = self.named.topic(stream.name)
-        records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
+        if mode == REAL_TIME and isinstance(self.log, KafkaLog):
+            records = real_time_stream(self.session, self.log, topic, begin)
+        else:
+            records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
         return judged(records, stream, writers_of(stream, self.ids, topic))
 
     def _place(self, stream: Stream, checkpoint: str) -> Place:
@@ -116,12 +120,25 @@ class Pipeline:
         place = self._place(stream, checkpoint_of(tile_set, run))
         target = Target(run, "on_time", self.partitions[stream.name])
         topic = self.named.topic(f"changelog.{tile_set.id}")
-        rows = self._judged(stream, None if hand_over is None else hand_over.begin)
+        begin = None if hand_over is None else hand_over.begin
+        sink = sink_options(self.log, topic) if isinstance(self.log, KafkaLog) else None
         self.late.add(tile_set, Run(run, hand_over, target.partitions), topic, place.checkpoint)
-        return start(rows, tile_set, hand_over, target, place, topic)
+        made = TileQuery(
+            tile_set,
+            target,
+            place,
+            topic,
+            hand_over,
+            judged=lambda mode: self._judged(stream, mode, begin),
+            sink=sink,
+            batch=self.config.real_time_batch,
+        )
+        return made.start()
 
     def beat(self) -> None:
         """Fail if a query has failed; say how far the tiles have come and how everything is doing."""
+        for tile in self.runs.tiles:
+            tile.look()
         for query in self.queries:
             if not query.isActive:
                 raise RuntimeError(f"query {query.name} has ended: {query.exception()}")
@@ -129,10 +146,9 @@ class Pipeline:
             raise RuntimeError("the late lane has failed") from self.late.failure
         self.runs.look()
         for tile in self.runs.tiles:
-            included = tile.included()
-            if included is not None and included == self.log.end_offsets(tile.place.source):
-                moment = as_of(self.log, tile.place.source, included, self.clock)
-                self.log.append_batch(tile.topic, [progress_message(tile.tile_set, tile.target, included, moment)])
+            found = tile.progress(self.clock)
+            if found is not None:
+                self.log.append_batch(tile.topic, [progress_message(tile.tile_set, tile.target, *found)])
         self.status.publish(self.admissions, self.runs.serving, self.runs.told(), self.runs.following)
         for tile in self.runs.serving:
             if self.status.of(tile).lost:
@@ -157,7 +173,7 @@ class Pipeline:
 
 def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:
     """Run a plan's pipeline until told to stop."""
-    session = local_session(f"headrace {config.name}", jars=spark_jars(config, plan))
+    session = local_session(f"headrace {config.name}", slots(plan, config), spark_jars(config, plan))
     register(session)
     pipeline = Pipeline(plan, config, session, clock or SystemClock())
     pipeline.late.start()

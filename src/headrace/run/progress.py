@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,13 +14,39 @@ GUARD = 20 * MILLISECOND
 """An append takes its arrival time just before it becomes visible; one under way may be this much older than now."""
 
 
+SOURCE = 2
+"""The line of an offset file that has the source's offsets."""
+
+
 def batch_end(checkpoint: Path, batch: int) -> dict[int, int]:
     """The offsets that follow a batch, from the offset log that Spark writes before it runs the batch.
 
-    The file has a version line, a line of metadata and one line per source; our queries have one source.
+    The file has a version line, a line of metadata and one line per source; our queries have one source. Spark's own
+    Kafka source writes the topic around the offsets.
     """
     lines = (checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
-    return {int(partition): offset for partition, offset in json.loads(lines[2]).items()}
+    said = json.loads(lines[SOURCE])
+    (inner,) = said.values() if said and all(isinstance(value, dict) for value in said.values()) else (said,)
+    return {int(partition): offset for partition, offset in inner.items()}
+
+
+def translate(checkpoint: Path, topic: str | None) -> None:
+    """Let another source go on from a checkpoint: Spark's own, which names the topic, or ours, which does not.
+
+    Both mean the same offsets. Only what a restart reads is rewritten: the last committed batch, and a later one that
+    was begun.
+    """
+    done = last_batch(checkpoint)
+    for file in (checkpoint / "offsets").glob("[0-9]*") if done is not None else ():
+        if int(file.name) >= (done or 0):
+            lines = file.read_text("utf-8").splitlines()
+            offsets = {str(partition): offset for partition, offset in batch_end(checkpoint, int(file.name)).items()}
+            lines[SOURCE] = json.dumps(offsets if topic is None else {topic: offsets}, separators=(",", ":"))
+            fresh = file.with_name(f".{file.name}.new")
+            fresh.write_text("\n".join(lines), "utf-8")
+            os.replace(fresh, file)
+            # Spark keeps a sum beside each file, which is that of the old one.
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 def last_batch(checkpoint: Path) -> int | None:

@@ -72,6 +72,35 @@ def stream_of(
     return session.readStream.format("headrace_log").options(**options).load()
 
 
+def real_time_stream(
+    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None
+) -> DataFrame:
+    """The records of a Kafka topic one by one, through Spark's own connector, which alone can do that."""
+    options = {
+        **for_spark(log.options, log.spark_options),
+        "kafka.bootstrap.servers": log.brokers,
+        "kafka.isolation.level": "read_committed",
+        # A fetch that waits for more is a fetch that is late.
+        "kafka.fetch.max.wait.ms": "5",
+        "subscribe": topic,
+        "startingOffsets": "earliest" if begin is None else f"{{{json.dumps(topic)}: {_listed(begin)}}}",
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+    }
+    rows = session.readStream.format("kafka").options(**options).load()
+    return rows.selectExpr("topic", "partition", "offset", "timestamp AS arrived_at", "key", "value", _HEADERS)
+
+
+def sink_options(log: KafkaLog, topic: str) -> dict[str, str]:
+    """What Spark's Kafka sink needs to append to a topic at once."""
+    return {
+        **for_spark(log.options, log.spark_options),
+        "kafka.bootstrap.servers": log.brokers,
+        "kafka.linger.ms": "0",
+        "topic": topic,
+    }
+
+
 def _place(log: Log, topic: str) -> dict[str, str]:
     if isinstance(log, KafkaLog):
         # Spark hides what is called a secret wherever it shows a plan.

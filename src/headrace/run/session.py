@@ -38,6 +38,8 @@ SETTINGS: dict[str, str] = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Real-time mode: how long a row may wait for others on its way between two tasks.
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
     # What a plan shows of its sources' options: nothing that a Kafka cluster may take for a secret.
     "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas|keystore|truststore|token|credential",
     "spark.ui.enabled": "false",

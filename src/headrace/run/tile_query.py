@@ -1,54 +1,150 @@
-"""The query that computes the tiles of one run, from the log into the changelog."""
+"""The query that computes the tiles of one run, from the log into the changelog, in whichever mode it is now.
+
+A run has one checkpoint in every mode, so it can be stopped in one and go on in the other. In real-time mode Spark
+reads and writes Kafka itself, event by event; in micro-batches our own source reads partitions in step, and a batch's
+rows and its progress are appended together. A run that is planned for real-time mode and has a backlog takes it in
+micro-batches first, which are faster, and then changes by itself.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headrace.clock import SECOND, Clock
 from headrace.plan.model import TileSet
 from headrace.run.hot_keys import watched
-from headrace.run.progress import last_batch_end
+from headrace.run.progress import as_of, last_batch, last_batch_end, translate
 from headrace.run.publish import Place, tiles_to_changelog
 from headrace.run.reach import happens_in_stream
+from headrace.run.real_time_progress import RealTimeProgress
 from headrace.run.tiles import Target, admitted_once, changelog, tiles
 from headrace.store.changelog import HandOver
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 AT_ONCE = "0 seconds"
-"""Tiles go as fast as they can."""
+"""Micro-batches go as fast as they can."""
+BACKLOG = 20_000
+"""Records from which on a backlog is taken in micro-batches first."""
+NEAR = 5.0
+"""Seconds for which stopping waits for the end of a real-time batch that is near."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class TileQuery:
-    """A running tile query and what its rows are for."""
+    """A tile query and what its rows are for.
+
+    Parameters
+    ----------
+    judged
+        The run's records with their verdicts, as the source of a mode gives them.
+    sink
+        The options of Spark's Kafka sink; None where there is only the way through Python.
+    batch
+        How long a real-time batch lasts, in microseconds.
+    """
 
     tile_set: TileSet
     target: Target
     place: Place
     topic: str
-    query: StreamingQuery
-    hand_over: HandOver | None = None
+    hand_over: HandOver | None
+    judged: Callable[[str], DataFrame]
+    sink: Mapping[str, str] | None = None
+    batch: int = 300 * SECOND
+    mode: str = MICRO_BATCH
+    query: StreamingQuery = field(init=False)
+    _real_time_progress: RealTimeProgress | None = field(init=False, default=None)
+
+    def start(self) -> TileQuery:
+        """Start in the mode that is right now."""
+        if self.tile_set.mode == REAL_TIME and self.sink is not None:
+            if self.lag() > BACKLOG:
+                self._micro_batch(to_the_end=True)
+            else:
+                self._real_time()
+        else:
+            self._micro_batch()
+        return self
+
+    def look(self) -> None:
+        """Change to real-time mode when the backlog is gone."""
+        ended = not self.query.isActive and self.query.exception() is None
+        if ended and self.mode == MICRO_BATCH and self.tile_set.mode == REAL_TIME:
+            self.start()
+
+    def lag(self) -> int:
+        """How many records the tiles lack."""
+        log, begun = self.place.log, self.included()
+        if begun is None:
+            begun = log.start_offsets(self.place.source) if self.hand_over is None else dict(self.hand_over.begin)
+        return sum(end - begun.get(p, 0) for p, end in log.end_offsets(self.place.source).items())
+
+    def _rows(self, mode: str) -> DataFrame:
+        taken = self.judged(mode).where(happens_in_stream(self.hand_over))
+        once = admitted_once(taken, self.tile_set)
+        if mode == MICRO_BATCH:
+            once = watched(once, self.tile_set)
+        return changelog(tiles(once, self.tile_set, self.target.partitions), self.tile_set, self.target)
+
+    def _micro_batch(self, *, to_the_end: bool = False) -> None:
+        translate(self.place.checkpoint, None)
+        publish = tiles_to_changelog(self.place, self.tile_set, self.target, self.topic)
+        writer = self._written(self._rows(MICRO_BATCH)).foreachBatch(publish)
+        writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime=AT_ONCE)
+        self.mode, self.query = MICRO_BATCH, writer.start()
+
+    def _real_time(self) -> None:
+        translate(self.place.checkpoint, self.place.source)
+        self._real_time_progress = None
+        writer = self._written(self._rows(REAL_TIME)).format("kafka").options(**(self.sink or {}))
+        length = f"{max(1, self.batch // SECOND)} seconds"
+        # PySpark's stubs do not know this trigger yet.
+        self.mode, self.query = REAL_TIME, writer.trigger(realTime=length).start()  # type: ignore[call-overload]
+
+    def _written(self, rows: DataFrame) -> DataStreamWriter:
+        run = "" if self.hand_over is None else f" run {self.target.run}"
+        writer = rows.writeStream.queryName(f"{self.tile_set.id}{run}").outputMode("update")
+        return writer.option("checkpointLocation", str(self.place.checkpoint))
 
     def included(self) -> dict[int, int] | None:
-        """The offsets that follow what is in the tiles; None before the first batch."""
+        """The offsets that follow what is committed; None before the first batch."""
         return last_batch_end(self.place.checkpoint)
 
+    def progress(self, clock: Clock) -> tuple[dict[int, int], int] | None:
+        """The offsets that follow what is in the changelog, and the time before which everything is; None if unknown.
+
+        In micro-batches each batch says it with its rows; between them it is worth saying only that nothing is left.
+        """
+        committed = self.included()
+        if self.mode == REAL_TIME:
+            if self._real_time_progress is None:
+                place = self.place
+                self._real_time_progress = RealTimeProgress(
+                    self.tile_set, self.target.run, place.log, place.source, self.topic
+                )
+            return self._real_time_progress.look(committed or {}, clock)
+        if committed is None or committed != self.place.log.end_offsets(self.place.source):
+            return None
+        return committed, as_of(self.place.log, self.place.source, committed, clock)
+
     def stop(self) -> None:
-        """End it; a batch under way is run again at the next start."""
+        """End it; a batch under way is run again at the next start, unless its end is near."""
+        if self.mode == REAL_TIME:
+            self._await_boundary()
         self.query.stop()
 
-
-def start(
-    judged: DataFrame, tile_set: TileSet, hand_over: HandOver | None, target: Target, place: Place, topic: str
-) -> TileQuery:
-    """Start the query of a run over its stream's judged records."""
-    once = watched(admitted_once(judged.where(happens_in_stream(hand_over)), tile_set), tile_set)
-    rows = changelog(tiles(once, tile_set, target.partitions), tile_set, target)
-    name = tile_set.id if hand_over is None else f"{tile_set.id} run {target.run}"
-    writer = rows.writeStream.queryName(name).outputMode("update").option("checkpointLocation", str(place.checkpoint))
-    publish = tiles_to_changelog(place, tile_set, target, topic)
-    query = writer.foreachBatch(publish).trigger(processingTime=AT_ONCE).start()
-    return TileQuery(tile_set, target, place, topic, query, hand_over)
+    def _await_boundary(self) -> None:
+        done = last_batch(self.place.checkpoint)
+        begun = 0.0 if done is None else (self.place.checkpoint / "commits" / str(done)).stat().st_mtime
+        if self.query.isActive and begun and begun + self.batch / SECOND - time.time() < NEAR:
+            deadline = time.monotonic() + 2 * NEAR
+            while last_batch(self.place.checkpoint) == done and self.query.isActive and time.monotonic() < deadline:
+                time.sleep(0.05)

@@ -132,6 +132,10 @@ class _WireProgress(msgspec.Struct, gc=False):
     as_of: Long
 
 
+class _WirePositions(msgspec.Struct, gc=False):
+    positions: dict[int, Offset] = {}
+
+
 class _WireHandOver(msgspec.Struct, gc=False):
     point: Long
     cut: dict[int, Offset]
@@ -144,6 +148,7 @@ class _WireHandOver(msgspec.Struct, gc=False):
 _read_key = msgspec.json.Decoder(_WireKey).decode
 _read_tile = msgspec.json.Decoder(_WireTile).decode
 _read_progress = msgspec.json.Decoder(_WireProgress).decode
+_read_positions = msgspec.json.Decoder(_WirePositions).decode
 _read_hand_over = msgspec.json.Decoder(_WireHandOver).decode
 _write = msgspec.json.Encoder().encode
 
@@ -172,6 +177,15 @@ def decode(key: bytes | None, value: bytes | None) -> Row:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         got = f"{error}; key {shown(key)}, value {shown(value)}"
         raise DataError("bad-changelog", "A changelog record cannot be read.", got=got) from error
+
+
+def positions_of(value: bytes) -> Mapping[int, int]:
+    """The next offsets that a tile's row or a progress record names, without reading the rest.
+
+    >>> positions_of(b'{"version":5,"partials":{"count_1":3},"positions":{"0":17}}')
+    {0: 17}
+    """
+    return _read_positions(value).positions
 
 
 def _progress(found: _WireKey, value: bytes | None) -> Row:
