@@ -110,7 +110,8 @@ def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reason
     pipeline.admissions[0].watch.batch([Seen(0, 1, 0, 0, 9, 9, 5, 9)])
     pipeline.clock.advance("1s")
     pipeline.beat()
-    assert [(each["kind"], each["stream"]) for each in status(pipeline)["alarms"]] == [("arrival_went_back", "payments")]
+    alarms = status(pipeline)["alarms"]
+    assert [(each["kind"], each["stream"]) for each in alarms] == [("arrival_went_back", "payments")]
 
     before = len(tiles)
     pipeline.clock.advance("10m")

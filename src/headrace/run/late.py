@@ -26,9 +26,10 @@ from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.run.admit import ARRIVED, EVENT_TIME, OFFSET, PARTITION
 from headrace.run.kept import rows_of
-from headrace.run.reach import before, in_late_lane
+from headrace.run.reach import LATE, before, in_late_lane
 from headrace.run.silver import events
 from headrace.run.tiles import Target, changelog, tiles
+from headrace.run.verdict import ARRIVED_AT
 from headrace.store.changelog import HandOver
 
 if TYPE_CHECKING:
@@ -91,30 +92,41 @@ class LateLane:
         """The tiles that have something new, as spans of time; how many events that is, and when the last arrived."""
         grain = self.tile_set.grain
         files = self.lake.silver.files("_offset", [(start, end - 1) for start, end in moved.values()])
-        rows = self._mine(events(session, self.lake.silver, self.tile_set.stream, files=files), session)
+        rows = events(session, self.lake.silver, self.tile_set.stream, files=files).where(f"NOT {before(self.done)}")
         tile = f"`{EVENT_TIME}` - pmod(`{EVENT_TIME}`, {grain})"
-        found = rows.where(f"NOT {before(self.done)}").selectExpr(f"{tile} AS tile", f"`{ARRIVED}` AS arrived")
-        told = found.groupBy("tile").agg(F.expr("count(1)"), F.expr("max(arrived)")).collect()
-        spans = [(row[0], row[0] + grain) for row in sorted(told)]
-        return _joined(spans), sum(row[1] for row in told), max((row[2] for row in told), default=None)
+        seen = [F.expr(text) for text in ("count(1)", f"max(`{ARRIVED}`)", f"count_if(NOT `{LATE}`)")]
+        told = self._mine(rows).groupBy(F.expr(tile).alias("tile")).agg(*seen).collect()
+        spans = _joined([(row[0], row[0] + grain) for row in sorted(told)])
+        if any(row[3] for row in told):
+            told = self._uncopied(self._mine(rows), session, spans).groupBy(F.expr(tile)).agg(*seen).collect()
+        return spans, sum(row[1] for row in told), max((row[2] for row in told), default=None)
 
-    def _mine(self, rows: DataFrame, session: SparkSession) -> DataFrame:
-        """The events of this lane, without imported ones of which the stream has a copy."""
-        mine = rows.where(in_late_lane(self.run.hand_over, self.tile_set.stream.late))
-        if min(positions(self.lake.silver), default=0) >= 0:
-            return mine
-        bronze = self.lake.bronze
+    def _mine(self, rows: DataFrame) -> DataFrame:
+        """The events of this lane."""
+        return rows.where(in_late_lane(self.run.hand_over, self.tile_set.stream.late))
+
+    def _uncopied(self, mine: DataFrame, session: SparkSession, spans: list[tuple[int, int]]) -> DataFrame:
+        """Events without those of which the stream counts a copy: of imported or replayed ones it may have another.
+
+        The lake keeps the copy that it met first, the stream one that came to it on time.
+        """
+        bronze, stream = self.lake.bronze, self.tile_set.stream
         bronze.refresh()
-        copies = rows_of(session, bronze, bronze.files(), BRONZE_COLUMNS)
-        streamed = copies.where("verdict = 'duplicate' AND partition >= 0 AND first_partition < 0").selectExpr(
+        files = bronze.files("event_time", [(low, high - 1) for low, high in spans])
+        copies = rows_of(session, bronze, files, BRONZE_COLUMNS)
+        again = f"exists(headers, h -> h.key = '{ARRIVED_AT}')"
+        closed = f"({again} AND unix_micros(appended_at) - unix_micros(event_time) > {stream.allowed_lateness})"
+        streamed = copies.where(f"verdict = 'duplicate' AND partition >= 0 AND NOT {closed}").selectExpr(
             f"first_partition AS `{PARTITION}`", f"first_offset AS `{OFFSET}`"
         )
-        return mine.join(streamed.distinct(), [PARTITION, OFFSET], "left_anti")
+        kept = mine.where(f"NOT `{LATE}`").join(streamed.distinct(), [PARTITION, OFFSET], "left_anti")
+        return kept.unionByName(mine.where(f"`{LATE}`"))
 
     def _publish(self, session: SparkSession, spans: list[tuple[int, int]], version: int) -> int:
         """Compute the tiles within spans from all their events, and append those that have something new."""
         target = Target(self.run.name, "late", self.run.partitions, version=version)
-        rows = self._mine(events(session, self.lake.silver, self.tile_set.stream, spans), session)
+        mine = self._mine(events(session, self.lake.silver, self.tile_set.stream, spans))
+        rows = self._uncopied(mine, session, spans)
         made = tiles(rows, self.tile_set, self.run.partitions, {FRESH: f"max(NOT {before(self.done)})"})
         out = changelog(made.where(f"`{FRESH}`"), self.tile_set, target).toArrow()
         keys, values = out.column("key").to_pylist(), out.column("value").to_pylist()
