@@ -216,7 +216,7 @@ def measure(quick: bool) -> list[Result]:
     """One thing at a time; the catch-ups in turns, so that each round compares what ran under the same conditions."""
     from headrace.run.session import local_session
 
-    rounds, count, warm, live = (1, 400_000, 200_000, (3, 8)) if quick else (3, 1_400_000, 400_000, (60, 60))
+    rounds, count, warm, live = (1, 400_000, 200_000, (3, 8)) if quick else (3, 1_000_000, 400_000, (45, 45))
     usual, many, hot = [], [], []
     for _ in range(rounds):
         usual.append(catch_up(count, warm))

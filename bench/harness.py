@@ -13,7 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -107,8 +107,8 @@ def report(benchmark: str, results: Sequence[Result], *, quick: bool = False) ->
     return base | ({"quick": True} if quick else {}) | {"results": [result.as_json() for result in results]}
 
 
-def table(reports: Sequence[dict[str, Any]]) -> str:
-    """docs/benchmarks.md from the results files."""
+def table(reports: Sequence[dict[str, Any]], notes: Mapping[str, str] | None = None) -> str:
+    """docs/benchmarks.md from the results files, and what bench/notes/NAME.md has to say of each."""
     lines = ["# Benchmarks", "", "Written by `make bench-NAME`; the median over the repetitions, with the spread.", ""]
     for one in sorted(reports, key=lambda report: str(report["benchmark"])):
         lines += [f"## {one['benchmark']}", "", f"`{one['command']}` at {one['commit']} on {one['machine']}.", ""]
@@ -117,7 +117,8 @@ def table(reports: Sequence[dict[str, Any]]) -> str:
             spread = " to ".join(f"{end:g}" for end in row.get("spread", ())) or "-"
             target = "-" if row["target"] is None else f"{row['better']} than {row['target']:g}"
             lines.append(f"| {row['name']} | {row['value']:g} | {spread} | {target} | {'yes' if row['ok'] else 'no'} |")
-        lines.append("")
+        said = (notes or {}).get(one["benchmark"], "").strip()
+        lines += ["", *([said, ""] if said else [])]
     return "\n".join(lines)
 
 
@@ -138,7 +139,8 @@ def run(
     if not quick:
         reports = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")]
         full = [one for one in reports if not one.get("quick")]
-        (root / "docs" / "benchmarks.md").write_text(table(full), encoding="utf-8")
+        notes = {file.stem: file.read_text(encoding="utf-8") for file in (root / "bench" / "notes").glob("*.md")}
+        (root / "docs" / "benchmarks.md").write_text(table(full, notes), encoding="utf-8")
     for row in made["results"]:
         missed = "" if row["ok"] else f"  missed: target {row['target']:g}"
         print(f"{benchmark}.{row['name']}  {row['value']:g}{missed}", file=sys.stderr)

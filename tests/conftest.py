@@ -1,6 +1,6 @@
 """What all tests share: one Spark session, one Kafka broker, golden files, and hypothesis without a stopwatch.
 
-The session has two slots, two shuffle partitions, no UI and bounded memory. All tests that share it carry one xdist
+The session has a few slots, one shuffle partition, no UI and bounded memory. All tests that share it carry one xdist
 group, so that under `-n 2` one process has the session and the other runs what needs none. Tests that start processes
 with sessions of their own are the group `live`, Kafka tests that need no Spark another: each of the two processes
 starts at most one broker.
@@ -46,7 +46,8 @@ def spark() -> Iterator[SparkSession]:
     from headrace.kafka import jars
     from headrace.run.session import local_session
 
-    session = local_session("headrace-tests", jars=jars.fetch(jars.CONNECTOR))
+    # More slots than cores: a real-time query holds one for each of its tasks.
+    session = local_session("headrace-tests", slots=8, jars=jars.fetch(jars.CONNECTOR))
     yield session
     session.stop()
 

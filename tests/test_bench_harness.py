@@ -76,3 +76,9 @@ def test_the_table_shows_every_number_and_whether_its_target_was_met():
     text = table([report("engine", rows)])
     assert "| a | 2 | 1.5 to 3 | lower than 1 | no |" in text
     assert "| b | 7 | - | - | yes |" in text
+
+
+def test_what_is_to_be_said_of_a_benchmark_stands_below_its_table():
+    made = report("engine", [Result("a", 2, "lower", 1.0)])
+    text = table([made], {"engine": "The disk was slow.\n", "log": "Of another."})
+    assert text.endswith("no |\n\nThe disk was slow.\n")

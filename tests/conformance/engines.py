@@ -22,7 +22,16 @@ from headrace.store.runs import FIRST_RUN
 from headrace.testing import MemoryLog
 from tests.conformance.compare import Content, Meaning
 from tests.conformance.definitions import PARTITIONS
-from tests.conformance.queries import died, finished, started, stopped_after
+from tests.conformance.queries import (
+    committed,
+    died,
+    finished,
+    killed_when_written,
+    read_to_the_end,
+    real_time_query,
+    started,
+    stopped_after,
+)
 from tests.conformance.world import World, read_all
 from tests.serve.shape import rows_of
 
@@ -159,6 +168,31 @@ def micro_batches(world: World, session: SparkSession) -> dict[str, Pairs]:
     return {each.id: written(world.log, f"changelog.{each.id}") for each in tile_sets}
 
 
+def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
+    """Micro-batches, then event by event, killed and started again, and a change back, all on one checkpoint."""
+    from headrace.run.source import register
+
+    register(session)
+    made = {}
+    for each in world.plan.tile_sets:
+        topic = f"realtime.{each.id}"
+        world.log.create_topic(topic, compacted=True)
+        tile = real_time_query(world, session, each, topic)
+        tile.in_micro_batches()
+        stopped_after(tile.query, 2)
+        tile.in_real_time()
+        killed_when_written(tile)
+        tile.in_real_time()
+        committed(tile, batches=1)
+        tile.query.stop()
+        tile.in_micro_batches()
+        stopped_after(tile.query, 1)
+        tile.in_real_time()
+        read_to_the_end(tile)
+        made[each.id] = written(world.log, topic)
+    return made
+
+
 def hand_over_halfway(world: World, session: SparkSession) -> dict[str, Pairs]:
     """A second run of every tile set: a batch over half of the lake, a stream from there on, and its late lane."""
     from headrace.run.backfill import Ground, fill, hand_over
@@ -198,5 +232,6 @@ ENGINES: tuple[Engine, ...] = (
     Engine("batch over the lake", "embedded", batch_over_the_lake, OWN),
     Engine("micro-batches", "embedded", micro_batches, streams=True),
     Engine("micro-batches on Kafka", "kafka", micro_batches, FROM_THE_REFERENCE, streams=True),
+    Engine("real-time mode", "kafka", real_time, FROM_THE_REFERENCE, streams=True),
     Engine("hand-over", "half archived", hand_over_halfway, OWN, run="2", streams=True),
 )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headrace.clock import SECOND
 from headrace.plan.model import TileSet
+from headrace.run.progress import last_batch
 from headrace.store import HandOver
 from headrace.store.runs import FIRST_RUN
 from tests.conformance.definitions import PARTITIONS
@@ -15,8 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from headrace.run.tile_query import TileQuery
+
 PATIENCE = 180
 """Seconds."""
+BATCH = 5 * SECOND
+"""How long a batch of real-time mode lasts here."""
 
 
 class DiedError(Exception):
@@ -100,3 +108,63 @@ def _refuse_drops(query: StreamingQuery) -> None:
         for state in progress.stateOperators:
             if state.numRowsDroppedByWatermark:
                 raise ValueError(f"Spark's watermark has dropped {state.numRowsDroppedByWatermark} rows: {progress}")
+
+
+def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topic: str) -> TileQuery:
+    """A tile query that is planned for real-time mode, not started."""
+    from headrace.log.kafka import KafkaLog
+    from headrace.run.admit import judged
+    from headrace.run.publish import Place
+    from headrace.run.records import real_time_stream, sink_options, stream_of
+    from headrace.run.tile_query import REAL_TIME, TileQuery
+    from headrace.run.tiles import Target
+
+    log, stream = world.log, tile_set.stream
+    assert isinstance(log, KafkaLog)
+
+    def records(mode: str) -> DataFrame:
+        if mode == REAL_TIME:
+            return judged(real_time_stream(session, log, stream.name), stream)
+        return judged(stream_of(session, log, stream.name, 500), stream)
+
+    place = Place(log, world.clock, stream.name, world.folder / "real-time" / tile_set.id)
+    target = Target(FIRST_RUN, "on_time", PARTITIONS)
+    planned = dataclasses.replace(tile_set, mode=REAL_TIME)
+    return TileQuery(planned, target, place, topic, None, records, sink_options(log, topic), batch=BATCH)
+
+
+def killed_when_written(tile: TileQuery) -> None:
+    """Stop a real-time query in the middle of a batch, of which some rows are in the changelog."""
+    log, before = tile.place.log, last_batch(tile.place.checkpoint)
+    end = log.end_offsets(tile.topic)[0]
+    _until(tile, lambda: log.end_offsets(tile.topic)[0] > end)
+    tile.query.stop()
+    assert last_batch(tile.place.checkpoint) == before, "a batch was committed meanwhile: nothing is run again"
+
+
+def committed(tile: TileQuery, batches: int) -> None:
+    """Wait until a query has committed so many more batches."""
+    wanted = (last_batch(tile.place.checkpoint) or 0) + batches
+    _until(tile, lambda: (last_batch(tile.place.checkpoint) or 0) >= wanted)
+    _refuse_drops(tile.query)
+
+
+def read_to_the_end(tile: TileQuery) -> None:
+    """Wait until a real-time query has committed all there is, and say so as the pipeline does."""
+    from headrace.run.publish import progress_message
+
+    log, source = tile.place.log, tile.place.source
+    _until(tile, lambda: tile.included() == log.end_offsets(source))
+    found = tile.progress(tile.place.clock)
+    assert found is not None
+    log.append_batch(tile.topic, [progress_message(tile.tile_set, tile.target, *found)])
+    tile.query.stop()
+    _refuse_drops(tile.query)
+
+
+def _until(tile: TileQuery, reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not reached():
+        if not tile.query.isActive or time.monotonic() > deadline:
+            raise TimeoutError(f"{tile.query.exception()} {tile.query.lastProgress}")
+        time.sleep(0.05)

@@ -16,13 +16,18 @@ GAPS: dict[tuple[str, str], str] = {
     ("micro-batches on Kafka", "copies_that_contradict_each_other"): MET_FIRST,
 }
 """What an engine is known to get wrong, by its name and the case."""
+RACES: dict[tuple[str, str], str] = {
+    ("real-time mode", "copies_that_contradict_each_other"): f"{MET_FIRST}, which may be either",
+}
+"""What an engine gets wrong or right by chance."""
 
 
 @pytest.fixture(params=CASES)
 def case(request, result):
-    gap = GAPS.get((result.engine.name, request.param))
+    place = (result.engine.name, request.param)
+    gap = GAPS.get(place) or RACES.get(place)
     if gap is not None:
-        request.applymarker(pytest.mark.xfail(reason=gap, raises=AssertionError, strict=True))
+        request.applymarker(pytest.mark.xfail(reason=gap, raises=AssertionError, strict=place in GAPS))
     return request.param
 
 

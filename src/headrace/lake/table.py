@@ -16,6 +16,7 @@ from headrace.lake.files import DataFile
 from headrace.lake.layout import Shape
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from deltalake import DeltaTable
 
 CHECKPOINT_EVERY = "50"
@@ -140,12 +141,21 @@ class LakeTable:
         """Addresses of the files; with a column of moments, of those that may hold one within the spans [low, high]."""
         if column is None:
             return self._table.file_uris()
+        root = self._table.table_uri.rstrip("/")
+        return [f"{root}/{path}" for path in self._among(column, spans).column("path").to_pylist()]
+
+    def rows(self, column: str, spans: Sequence[tuple[int, int]]) -> int:
+        """How many rows the files have that may hold a moment within the spans [low, high]."""
+        return sum(self._among(column, spans).column("num_records").to_pylist())
+
+    def _among(self, column: str, spans: Sequence[tuple[int, int]]) -> pa.Table:
+        """What the log says of the files that may hold a moment within the spans."""
         import numpy as np
         import pyarrow as pa
 
         actions = pa.table(self._table.get_add_actions(flatten=True))
         if not actions.num_rows:
-            return []
+            return actions
         low, high = (
             actions.column(f"{end}.{column}").cast(pa.int64()).to_numpy(zero_copy_only=False) for end in ("min", "max")
         )
@@ -153,5 +163,4 @@ class LakeTable:
         for first, last in spans:
             # A file without statistics has NaN here, which compares false: it is read.
             wanted |= ~((high < first) | (low > last))
-        root = self._table.table_uri.rstrip("/")
-        return [f"{root}/{path}" for path, take in zip(actions.column("path").to_pylist(), wanted, strict=True) if take]
+        return actions.filter(pa.array(wanted))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 PART = 5_000
 """Rows in one append."""
+LEAST_TASKS, EVENTS_PER_TASK = 2, 200_000
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,12 @@ def fill(
     low = _first(ground) if wanted.filled is None else wanted.filled
     done = Filled(wanted, low)
     for span in _spans(low, wanted.point, ground.tile_set.grain, at_once):
-        for part in _parts(_rows(ground, session, wanted, span)):
-            ground.log.append_batch(ground.changelog, part)
-            done.rows += len(part)
-            if rate is not None:
-                time.sleep(max(0.0, began + done.rows / rate - time.monotonic()))
+        with _in_parts(session, _tasks(ground, span)):
+            for part in _parts(_rows(ground, session, wanted, span)):
+                ground.log.append_batch(ground.changelog, part)
+                done.rows += len(part)
+                if rate is not None:
+                    time.sleep(max(0.0, began + done.rows / rate - time.monotonic()))
         done.hand_over = msgspec.structs.replace(wanted, stage=FILLING, filled=span[1])
         ground.runs.say(done.hand_over)
         done.spans.append(span)
@@ -133,6 +136,26 @@ def fill(
     done.hand_over = msgspec.structs.replace(wanted, stage=FILLED, filled=wanted.point)
     ground.runs.say(done.hand_over)
     return done
+
+
+def _tasks(ground: Ground, span: tuple[int, int]) -> int:
+    """In how many parts the tiles of a span are computed, so that each is of a size the driver can take."""
+    files = ground.silver.rows(ground.tile_set.stream.event_time, [(span[0], span[1] - 1)])
+    return max(LEAST_TASKS, files // EVENTS_PER_TASK)
+
+
+@contextmanager
+def _in_parts(session: SparkSession, tasks: int) -> Iterator[None]:
+    """While entered, aggregates have so many tasks: rows are fetched from one after the other."""
+    wanted = {"spark.sql.shuffle.partitions": str(tasks), "spark.sql.adaptive.coalescePartitions.enabled": "false"}
+    before = {name: session.conf.get(name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, was in before.items():
+            session.conf.set(name, was or "")
 
 
 def _first(ground: Ground) -> int | None:
@@ -171,7 +194,7 @@ def _rows(ground: Ground, session: SparkSession, wanted: HandOver, span: tuple[i
 
 def _parts(rows: DataFrame) -> Iterator[list[Message]]:
     part: list[Message] = []
-    for row in rows.toLocalIterator():
+    for row in rows.toLocalIterator(prefetchPartitions=True):
         part.append(Message(row.value.encode(), row.key.encode()))
         if len(part) >= PART:
             yield part

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headrace.clock import SECOND, Clock
-from headrace.plan.model import TileSet
+from headrace.plan.model import SPREAD, TileSet
 from headrace.run.hot_keys import watched
 from headrace.run.progress import as_of, last_batch, last_batch_end, translate
 from headrace.run.publish import Place, tiles_to_changelog
@@ -65,13 +65,12 @@ class TileQuery:
 
     def start(self) -> TileQuery:
         """Start in the mode that is right now."""
-        if self.tile_set.mode == REAL_TIME and self.sink is not None:
-            if self.lag() > BACKLOG:
-                self._micro_batch(to_the_end=True)
-            else:
-                self._real_time()
+        if self.tile_set.mode != REAL_TIME or self.sink is None:
+            self.in_micro_batches()
+        elif self.behind():
+            self.in_micro_batches(to_the_end=True)
         else:
-            self._micro_batch()
+            self.in_real_time()
         return self
 
     def look(self) -> None:
@@ -80,12 +79,18 @@ class TileQuery:
         if ended and self.mode == MICRO_BATCH and self.tile_set.mode == REAL_TIME:
             self.start()
 
-    def lag(self) -> int:
-        """How many records the tiles lack."""
+    def behind(self) -> bool:
+        """Whether there is a backlog for micro-batches: many records, or records of a long time.
+
+        They read partitions in step by arrival; event by event a partition may run ahead of the others, and what these
+        still have would be behind the watermark.
+        """
         log, begun = self.place.log, self.included()
         if begun is None:
             begun = log.start_offsets(self.place.source) if self.hand_over is None else dict(self.hand_over.begin)
-        return sum(end - begun.get(p, 0) for p, end in log.end_offsets(self.place.source).items())
+        waiting = sum(end - begun.get(p, 0) for p, end in log.end_offsets(self.place.source).items())
+        oldest = as_of(log, self.place.source, begun, self.place.clock)
+        return waiting > BACKLOG or self.place.clock.now() - oldest > SPREAD // 2
 
     def _rows(self, mode: str) -> DataFrame:
         taken = self.judged(mode).where(happens_in_stream(self.hand_over))
@@ -94,14 +99,16 @@ class TileQuery:
             once = watched(once, self.tile_set)
         return changelog(tiles(once, self.tile_set, self.target.partitions), self.tile_set, self.target)
 
-    def _micro_batch(self, *, to_the_end: bool = False) -> None:
+    def in_micro_batches(self, *, to_the_end: bool = False) -> None:
+        """Go on in micro-batches, for ever or to the end that the log has now."""
         translate(self.place.checkpoint, None)
         publish = tiles_to_changelog(self.place, self.tile_set, self.target, self.topic)
         writer = self._written(self._rows(MICRO_BATCH)).foreachBatch(publish)
         writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime=AT_ONCE)
         self.mode, self.query = MICRO_BATCH, writer.start()
 
-    def _real_time(self) -> None:
+    def in_real_time(self) -> None:
+        """Go on event by event."""
         translate(self.place.checkpoint, self.place.source)
         self._real_time_progress = None
         writer = self._written(self._rows(REAL_TIME)).format("kafka").options(**(self.sink or {}))
