@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import Clock, SystemClock
+from headrace.config import names
 from headrace.plan.model import TileSet
 from headrace.project import Project
 from headrace.project import load as load_project
+from headrace.topics import create, open_log, spark_jars, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,6 +53,8 @@ def backfill(
     from headrace.run.backfilling import run_backfill
 
     loaded = project if isinstance(project, Project) else load_project(None if project is None else Path(project))
+    with open_log(loaded.config) as log:
+        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
     with _session(loaded, spark) as session:
         chosen = tile_sets(loaded, view)
         return run_backfill(loaded.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
@@ -85,9 +89,7 @@ def _session(project: Project, spark: Any) -> Iterator[Any]:
     if spark is not None:
         yield spark
         return
-    from headrace.config import names
     from headrace.run.session import quiet_session
-    from headrace.topics import spark_jars
 
     config = project.config
     file = names(config).path("run", "backfill-spark.log")
