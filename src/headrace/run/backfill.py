@@ -122,7 +122,10 @@ def fill(
     low = _first(ground) if wanted.filled is None else wanted.filled
     done = Filled(wanted, low)
     for span in _spans(low, wanted.point, ground.tile_set.grain, at_once):
-        with _in_parts(session, _tasks(ground, span)):
+        held = ground.silver.rows(ground.tile_set.stream.event_time, [(span[0], span[1] - 1)])
+        if not held:
+            continue
+        with _in_parts(session, max(LEAST_TASKS, held // EVENTS_PER_TASK)):
             for part in _parts(_rows(ground, session, wanted, span)):
                 ground.log.append_batch(ground.changelog, part)
                 done.rows += len(part)
@@ -136,12 +139,6 @@ def fill(
     done.hand_over = msgspec.structs.replace(wanted, stage=FILLED, filled=wanted.point)
     ground.runs.say(done.hand_over)
     return done
-
-
-def _tasks(ground: Ground, span: tuple[int, int]) -> int:
-    """In how many parts the tiles of a span are computed, so that each is of a size the driver can take."""
-    files = ground.silver.rows(ground.tile_set.stream.event_time, [(span[0], span[1] - 1)])
-    return max(LEAST_TASKS, files // EVENTS_PER_TASK)
 
 
 @contextmanager

@@ -52,7 +52,8 @@ def events(
         f"`{stream.event_time}` AS `{TIME}`",
         f"_event_id AS `{EVENT_ID}`",
         f"_late AS `{LATE}`",
-        f"(_late OR coalesce(_closed, false)) AS `{BEHIND}`",
+        # Imported rows were all appended long after; their tiles are open as long as no batch has taken them in.
+        f"(_late OR (coalesce(_closed, false) AND _partition >= 0)) AS `{BEHIND}`",
     )
 
 
