@@ -12,8 +12,8 @@ READY  := $(VENV)/.ready
 # A benchmark is a module of bench/ with a `main`; harness and weigh are what they share.
 BENCHMARKS := $(filter-out __init__ harness weigh,$(basename $(notdir $(wildcard bench/*.py))))
 
-# One process holds the Spark session, the other runs what needs none; both are one run with one closing line.
-PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --durations 40
+# Two processes, groups of tests in the order of tests/conftest.py, one run with one closing line.
+PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --no-loadscope-reorder --durations 40
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

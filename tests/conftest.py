@@ -1,9 +1,9 @@
 """What all tests share: one Spark session, one Kafka broker, golden files, and hypothesis without a stopwatch.
 
-The session has a few slots, one shuffle partition, no UI and bounded memory. All tests that share it carry one xdist
-group, so that under `-n 2` one process has the session and the other runs what needs none. Tests that start processes
-with sessions of their own are the group `live`, Kafka tests that need no Spark another: each of the two processes
-starts at most one broker.
+The session has a few slots, one shuffle partition, no UI and bounded memory. Under `-n 2` each of the two processes has
+at most one session and one broker. Tests that start processes of their own are the group `live`, which comes first
+because it is the longest; the conformance suite, whose engines run once for all its tests, is the next; a module with
+Spark or Kafka stays together, so that what it makes for its tests is made once.
 """
 
 from __future__ import annotations
@@ -31,14 +31,25 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 GOLDEN = Path(__file__).parent / "golden"
 
 
+FIRST = ("live", "conformance")
+"""The groups that start before all others, in this order."""
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("xdist_group"):
             continue
-        for name in ("spark", "kafka"):
-            if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.xdist_group(name))
-                break
+        if item.path.parent.name == "conformance":
+            item.add_marker(pytest.mark.xdist_group("conformance"))
+        elif any(item.get_closest_marker(name) for name in ("spark", "kafka")):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    group = item.get_closest_marker("xdist_group")
+    return FIRST.index(group.args[0]) if group and group.args[0] in FIRST else len(FIRST)
 
 
 @pytest.fixture(scope="session")

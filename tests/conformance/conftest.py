@@ -109,8 +109,7 @@ def world_of(
 
 
 def _engine(engine: Engine) -> object:
-    # Without Spark, one process has them all: the world is made once.
-    marks = [pytest.mark.xdist_group("conformance") if engine.name == "reference" else pytest.mark.spark]
+    marks = [] if engine.name == "reference" else [pytest.mark.spark]
     if engine.world == "kafka":
         marks.append(pytest.mark.kafka)
     return pytest.param(engine, id=engine.name.replace(" ", "-"), marks=marks)

@@ -23,8 +23,6 @@ from tests.conformance.generated import generated, streams
 from tests.conformance.scenarios import SCENARIOS
 from tests.conformance.world import FEW_COLUMNS, embedded_world
 
-pytestmark = pytest.mark.xdist_group("conformance")
-
 LANES = ("on_time", "late")
 ALL = [*SCENARIOS.values(), *generated(10)]
 OTHERS = [SCENARIOS["duplicates_across_partitions"], SCENARIOS["future_records"]]

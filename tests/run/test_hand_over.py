@@ -140,10 +140,13 @@ def states(log, run):
 
 
 def test_a_fill_that_was_cut_off_goes_on_where_it_was(spark, place):
+    from headrace.run.archive import StreamArchive
     from headrace.run.backfill import Ground, fill, hand_over
     from headrace.run.runs import Runs
 
     _, log, lake = place
+    while StreamArchive(payments, "payments", log, lake, spark, CLOCK).step(2_000):
+        pass
     runs = Runs(log, "runs")
     runs.look()
     ground = Ground(TILES, log, "payments", "changelog", lake.silver, runs, 3)
