@@ -2,7 +2,8 @@
 #
 #   make demo | test | test-fast | lint | docs | bench | bench-NAME | lock | clean | help
 #
-# JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes.
+# JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes, and
+# PART=2 only its second part.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -44,7 +45,7 @@ docs: $(READY) ## write docs/reference from the code
 bench: $(BENCHMARKS:%=bench-%) ## all benchmarks, each into bench/results/NAME.json
 
 $(BENCHMARKS:%=bench-%): bench-%: $(READY) java
-	$(BIN)/python -m bench.$* $(if $(QUICK),--quick)
+	$(BIN)/python -m bench.$* $(if $(QUICK),--quick) $(if $(PART),--part $(PART))
 
 lock: $(READY) ## pin every dependency of pyproject.toml with hashes; UPGRADE=1 for the newest of each
 	$(BIN)/uv pip compile pyproject.toml --group dev --quiet $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 \

@@ -1,10 +1,10 @@
-"""How fast and how soon Spark makes tiles of events: micro-batches over both logs, batches over the lake.
+"""How fast and how soon Spark makes tiles of events: micro-batches over both logs, batches over the lake (part 1).
 
 The view is the demo's, five features of payments by card. The program under test is `headrace run pipeline` in its own
 process, with all it does beside the tiles (verdicts, dead letters, status); events are sent by another process. How
 soon: from the arrival of an event to its tile's arrival in the changelog, both by the log's clock, for events of cards
 that nobody else uses, at 1,000 events a second. How fast: a backlog as it piles up at 10,000 events a second over 5,000
-cards; what comes before `warm` is not counted.
+cards; what comes before `warm` is not counted. Part 2, event by event and side by side with Flink, is `bench.realtime`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness import Result, measured, run
+from bench.realtime.results import realtime
 from headrace import batch, project
 from headrace.cli.init import create
 from headrace.clock import MINUTE, SECOND, SystemClock, show_time
@@ -241,4 +242,4 @@ def measure(quick: bool) -> list[Result]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("engine", measure))
+    sys.exit(run("engine", measure, realtime))

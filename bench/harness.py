@@ -2,7 +2,8 @@
 
 A benchmark is a module of this folder with a function `measure(quick) -> list[Result]` that ends in
 `sys.exit(run("NAME", measure))`. `make bench-NAME` runs it and writes bench/results/NAME.json; a full run also writes
-the table in docs/benchmarks.md. A missed target is shown, not hidden, and does not fail the run.
+the table in docs/benchmarks.md. A benchmark of several such functions can be run in parts; what another part measured
+at another commit stays, and says so. A missed target is shown, not hidden, and does not fail the run.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def table(reports: Sequence[dict[str, Any]], notes: Mapping[str, str] | None = N
         for row in one["results"]:
             spread = " to ".join(f"{end:g}" for end in row.get("spread", ())) or "-"
             target = "-" if row["target"] is None else f"{row['better']} than {row['target']:g}"
-            lines.append(f"| {row['name']} | {row['value']:g} | {spread} | {target} | {'yes' if row['ok'] else 'no'} |")
+            name = row["name"] + (f" (at {row['commit']})" if "commit" in row else "")
+            lines.append(f"| {name} | {row['value']:g} | {spread} | {target} | {'yes' if row['ok'] else 'no'} |")
         said = (notes or {}).get(one["benchmark"], "").strip()
         lines += ["", *([said, ""] if said else [])]
     return "\n".join(lines)
@@ -124,24 +126,40 @@ def table(reports: Sequence[dict[str, Any]], notes: Mapping[str, str] | None = N
 
 def run(
     benchmark: str,
-    measure: Callable[[bool], Sequence[Result]],
+    *measures: Callable[[bool], Sequence[Result]],
     arguments: Sequence[str] | None = None,
     root: Path = ROOT,
 ) -> int:
     """Measure, write the results file (and after a full run the table), and say what came out."""
     parser = argparse.ArgumentParser(prog=f"bench.{benchmark}")
     parser.add_argument("--quick", action="store_true", help="a first look of at most three minutes")
-    quick = parser.parse_args(arguments).quick
-    made = report(benchmark, measure(quick), quick=quick)
+    parser.add_argument("--part", type=int, choices=range(1, len(measures) + 1), help="only this part")
+    given = parser.parse_args(arguments)
+    wanted = measures if given.part is None else measures[given.part - 1 : given.part]
     folder = root / "bench" / "results"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{benchmark}.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    if not quick:
-        reports = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")]
-        full = [one for one in reports if not one.get("quick")]
-        notes = {file.stem: file.read_text(encoding="utf-8") for file in (root / "bench" / "notes").glob("*.md")}
-        (root / "docs" / "benchmarks.md").write_text(table(full, notes), encoding="utf-8")
+    file = folder / f"{benchmark}.json"
+    made = report(benchmark, [result for measure in wanted for result in measure(given.quick)], quick=given.quick)
+    if given.part is not None and file.exists():
+        made["results"] = _kept(json.loads(file.read_text(encoding="utf-8")), made) + made["results"]
+    file.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    if not given.quick:
+        write_table(root)
     for row in made["results"]:
         missed = "" if row["ok"] else f"  missed: target {row['target']:g}"
         print(f"{benchmark}.{row['name']}  {row['value']:g}{missed}", file=sys.stderr)
     return 0
+
+
+def _kept(before: dict[str, Any], made: dict[str, Any]) -> list[dict[str, Any]]:
+    """What other parts measured, each with the commit of then."""
+    new = {row["name"] for row in made["results"]}
+    return [{"commit": before["commit"], **row} for row in before["results"] if row["name"] not in new]
+
+
+def write_table(root: Path = ROOT) -> None:
+    """Write docs/benchmarks.md."""
+    reports = [json.loads(file.read_text(encoding="utf-8")) for file in (root / "bench" / "results").glob("*.json")]
+    notes = {file.stem: file.read_text(encoding="utf-8") for file in (root / "bench" / "notes").glob("*.md")}
+    full = [one for one in reports if not one.get("quick")]
+    (root / "docs" / "benchmarks.md").write_text(table(full, notes), encoding="utf-8")

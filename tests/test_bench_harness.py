@@ -62,7 +62,7 @@ def test_a_run_writes_its_results_and_only_a_full_one_the_table(tmp_path, capsys
         asked.append(quick)
         return [Result("p50_ms", 8.0, "lower", 5.0)]
 
-    assert run("engine", measure, ["--quick"] if quick else [], tmp_path) == 0
+    assert run("engine", measure, arguments=["--quick"] if quick else [], root=tmp_path) == 0
     assert asked == [quick]
     written = json.loads((tmp_path / "bench" / "results" / "engine.json").read_text())
     assert written["results"][0]["ok"] is False

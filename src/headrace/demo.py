@@ -151,7 +151,7 @@ def _run(
         "sent": len(sent),
         "verdicts": status["streams"][view.stream.name]["verdicts"],
         "reference_verdicts": outcome.verdicts(view.stream.name),
-        "arrival_to_servable": status["arrival_to_servable"],
+        "arrival_to_servable": status["latency"]["arrival_to_servable"],
         "read": percentiles(_timed_reads(reader, view, busiest), "ms"),
         "features": {card: _compared(outcome, view, card, answer) for card, answer in answers.items()},
     }

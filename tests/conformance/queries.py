@@ -115,7 +115,7 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
     from headrace.log.kafka import KafkaLog
     from headrace.run.admit import judged
     from headrace.run.publish import Place
-    from headrace.run.records import real_time_stream, sink_options, stream_of
+    from headrace.run.records import connector_stream, sink_options, stream_of
     from headrace.run.tile_query import REAL_TIME, TileQuery
     from headrace.run.tiles import Target
 
@@ -124,7 +124,7 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
 
     def records(mode: str) -> DataFrame:
         if mode == REAL_TIME:
-            return judged(real_time_stream(session, log, stream.name), stream)
+            return judged(connector_stream(session, log, stream.name), stream)
         return judged(stream_of(session, log, stream.name, 500), stream)
 
     place = Place(log, world.clock, stream.name, world.folder / "real-time" / tile_set.id)
@@ -151,13 +151,11 @@ def committed(tile: TileQuery, batches: int) -> None:
 
 def read_to_the_end(tile: TileQuery) -> None:
     """Wait until a real-time query has committed all there is, and say so as the pipeline does."""
-    from headrace.run.publish import progress_message
-
     log, source = tile.place.log, tile.place.source
     _until(tile, lambda: tile.included() == log.end_offsets(source))
-    found = tile.progress(tile.place.clock)
-    assert found is not None
-    log.append_batch(tile.topic, [progress_message(tile.tile_set, tile.target, *found)])
+    said = tile.progress()
+    assert said is not None
+    log.append_batch(tile.topic, [said])
     tile.query.stop()
     _refuse_drops(tile.query)
 

@@ -28,7 +28,6 @@ tile_rows = st.builds(
     positions=st.dictionaries(st.integers(0, 2), st.integers(0, 9), max_size=2),
     max_event_time=st.none() | st.integers(-5, 5),
     max_arrived_at=st.none() | st.integers(0, 5),
-    emitted_at=st.none() | st.integers(0, 5),
 )
 progress_rows = st.builds(
     ProgressRow,

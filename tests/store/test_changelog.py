@@ -20,11 +20,10 @@ def test_a_row_is_read_as_it_was_written(row):
 
 
 def test_the_written_form_of_a_row_is_the_agreed_one():
-    row = TileRow("ab12", "r1", ("42",), 1767225600000000, "on_time", 5, b'{"a":1.50}', {0: 17}, 1, 2, 3)
+    row = TileRow("ab12", "r1", ("42",), 1767225600000000, "on_time", 5, b'{"a":1.50}', {0: 17}, 1, 2)
     assert encode(row, ("card",)) == (
         KEY,
-        b'{"version":5,"partials":{"a":1.50},"positions":{"0":17},'
-        b'"max_event_time":1,"max_arrived_at":2,"emitted_at":3}',
+        b'{"version":5,"partials":{"a":1.50},"positions":{"0":17},"max_event_time":1,"max_arrived_at":2}',
     )
 
 

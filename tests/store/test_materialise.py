@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 import time
 
+import msgspec
 import pytest
 
+from headrace.clock import MINUTE
 from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message, Retention
 from headrace.store import Materialiser, MemoryStore, ProgressRow, TileRow, encode
+from headrace.store.latency import SHARES, told
 from headrace.testing import FakeClock
 
 TOPIC = "changelog.cards"
 
 
 def row(n, version=1):
-    return TileRow("aa11", "r1", (f"k{n}",), 0, "on_time", version, max_arrived_at=10)
+    return TileRow("aa11", "r1", (f"k{n}",), 0, "on_time", version, max_event_time=4_000, max_arrived_at=10_000)
 
 
 def put(log, *rows):
@@ -44,7 +47,23 @@ def test_a_step_applies_what_there_is_and_remembers_where_it_was(log):
     assert store.position(TOPIC) == {0: 3}
     assert dict(filler.counts) == {"tiles": 2, "progress": 1}
     assert filler.applied_at == {TOPIC: 30}
-    assert list(filler.delays) == [(30, 20), (30, 20)]
+
+
+def test_how_long_events_took_is_told_step_by_step_of_the_run_that_serves():
+    log = MemoryLog(clock=FakeClock(12_000))
+    log.create_topic(TOPIC, compacted=True)
+    put(log, row(1), msgspec.structs.replace(row(2), run="r2", max_arrived_at=1))
+    filler = Materialiser(log, MemoryStore(), [TOPIC], clock=FakeClock(15_000))
+    filler.latency[TOPIC].run = "r1"
+    assert filler.step() == 2
+    found = told(filler.latency.values(), 15_000)
+    assert {step: {round(value) for value in each.values()} for step, each in found.items()} == {
+        "happened_to_arrival": {6},
+        "arrival_to_emitted": {2},
+        "emitted_to_servable": {3},
+        "arrival_to_servable": {5},
+    }
+    assert told(filler.latency.values(), 10 * MINUTE)["arrival_to_servable"] == dict.fromkeys(SHARES)
 
 
 def test_another_materialiser_goes_on_at_the_stores_position(log):

@@ -65,6 +65,7 @@ def _show(report: dict[str, Any]) -> None:
     table(("card", "", *names), rows)
     data("equal, sketches within their declared error\n" if report["equal"] else "NOT equal\n")
     servable, read = report["arrival_to_servable"], report["read"]
-    data(f"arrival to servable: p50 {servable['p50_ms']:,.0f} ms, p99 {servable['p99_ms']:,.0f} ms")
+    if servable["p50_ms"] is not None:
+        data(f"arrival to servable, once warm: p50 {servable['p50_ms']:,.0f} ms, p99 {servable['p99_ms']:,.0f} ms")
     data(f"read over HTTP: p50 {read['p50_ms']:.2f} ms, p99 {read['p99_ms']:.2f} ms")
     data(f"ready after {report['ready_s']} s, everything in {report['total_s']} s")

@@ -1,4 +1,5 @@
-"""What every log has in common, whatever it keeps its records in: one message is a batch of one, and it is closed."""
+"""What every log has in common, whatever it keeps its records in: one message is a batch of one, a look is a read, and
+it is closed."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
-from headrace.log.record import Headers, Message, Position
+from headrace.log.protocol import READ_BYTES
+from headrace.log.record import Headers, Message, Position, Record
 
 
 class LogBase(ABC):
@@ -33,6 +35,16 @@ class LogBase(ABC):
     @abstractmethod
     def append_batch(self, topic: str, messages: Sequence[Message], *, partition: int | None = None) -> list[Position]:
         """See `Log.append_batch`."""
+
+    @abstractmethod
+    def read(
+        self, topic: str, partition: int, offset: int, *, limit: int = 1000, max_bytes: int = READ_BYTES
+    ) -> list[Record]:
+        """See `Log.read`."""
+
+    def peek(self, topic: str, partition: int, offset: int, *, limit: int = 1) -> list[Record]:
+        """See `Log.peek`."""
+        return self.read(topic, partition, offset, limit=limit)
 
     @abstractmethod
     def close(self) -> None:

@@ -28,7 +28,7 @@ from headrace.log.base import LogBase
 from headrace.log.kafka_append import Appender
 from headrace.log.kafka_client import DELIVERY, TIMEOUT, Client, require
 from headrace.log.kafka_places import Places
-from headrace.log.kafka_read import Cursors
+from headrace.log.kafka_read import Cursor, Cursors
 from headrace.log.kafka_topics import Topics
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
@@ -130,21 +130,36 @@ class KafkaLog(LogBase):
         form = self._topic(topic)
         form.check_partition(partition)
         with self._cursors.at(topic, partition, offset) as cursor:
-            near = cursor.near(topic, partition, offset)
-            if near:
-                cursor.advance(offset)
-                if cursor.fetch(limit, 0):
-                    return cursor.take(limit, max_bytes)
-            end = self._end(form, partition, offset)
-            if not near:
-                cursor.move(topic, partition, offset)
-            deadline = timer.monotonic() + self._timeout
-            while cursor.looked < end and not cursor.fetch(limit, 0.05):
-                if timer.monotonic() > deadline:
-                    message = "The Kafka brokers do not hand out records that are there."
-                    where = f"{topic}/{partition}/{offset}"
-                    raise MachineError("log-unreachable", message, got=self.brokers, where=where)
-            return cursor.take(limit, max_bytes)
+            return self._read(cursor, form, partition, offset, limit, max_bytes)
+
+    def peek(self, topic: str, partition: int, offset: int, *, limit: int = 1) -> list[Record]:
+        """See `Log.peek`. A cursor that stayed would be handed all that comes, whether anybody wants it or not."""
+        check_limit(limit)
+        form = self._topic(topic)
+        form.check_partition(partition)
+        with self._cursors.anywhere() as cursor:
+            found = self._read(cursor, form, partition, offset, limit, READ_BYTES)
+            cursor.leave()
+            return found
+
+    def _read(
+        self, cursor: Cursor, form: Topic, partition: int, offset: int, limit: int, max_bytes: int
+    ) -> list[Record]:
+        near = cursor.near(form.name, partition, offset)
+        if near:
+            cursor.advance(offset)
+            if cursor.fetch(limit, 0):
+                return cursor.take(limit, max_bytes)
+        end = self._end(form, partition, offset)
+        if not near:
+            cursor.move(form.name, partition, offset)
+        deadline = timer.monotonic() + self._timeout
+        while cursor.looked < end and not cursor.fetch(limit, 0.05):
+            if timer.monotonic() > deadline:
+                message = "The Kafka brokers do not hand out records that are there."
+                where = f"{form.name}/{partition}/{offset}"
+                raise MachineError("log-unreachable", message, got=self.brokers, where=where)
+        return cursor.take(limit, max_bytes)
 
     def _end(self, form: Topic, partition: int, offset: int) -> int:
         """The end of a partition, after checking that a position is in it."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from headrace.clock import MILLISECOND
@@ -27,6 +27,7 @@ REUSED = 2.0
 """Seconds after which an idle cursor may be sent elsewhere, so that readers side by side keep theirs."""
 CHUNK = 10_000
 NEAR = 1_000
+NOWHERE = -1
 
 
 class Cursor:
@@ -35,7 +36,7 @@ class Cursor:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._consumer = client.consumer()
-        self.topic, self.partition = "", -1
+        self.topic, self.partition = "", NOWHERE
         self.used = 0.0
         self._waiting: deque[Record] = deque()
         self._next = self._looked = 0
@@ -62,6 +63,12 @@ class Cursor:
         self._waiting.clear()
         self.topic, self.partition, self._next, self._looked = topic, partition, offset, offset
         self._consumer.assign([TopicPartition(topic, partition, offset)])
+
+    def leave(self) -> None:
+        """Stand nowhere: nothing comes any more."""
+        self._waiting.clear()
+        self.topic, self.partition, self._next, self._looked = "", NOWHERE, 0, 0
+        self._consumer.unassign()
 
     def fetch(self, limit: int, timeout: float) -> bool:
         """Take in what has come, waiting at most `timeout` seconds for the first; whether there is anything now."""
@@ -129,6 +136,10 @@ class Cursors:
             cursor.used = time.monotonic()
             with self._changing:
                 self._idle.append(cursor)
+
+    def anywhere(self) -> AbstractContextManager[Cursor]:
+        """A cursor that nobody means to go on with."""
+        return self.at("", NOWHERE, 0)
 
     def _lent(self, topic: str, partition: int, offset: int) -> Cursor | None:
         with self._changing:

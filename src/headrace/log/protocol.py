@@ -82,6 +82,10 @@ class Log(Protocol):
         """
         ...
 
+    def peek(self, topic: str, partition: int, offset: int, *, limit: int = 1) -> list[Record]:
+        """As `read`, for a reader that does not go on from there: nothing is fetched ahead."""
+        ...
+
     def wait(self, topic: str, positions: Offsets, timeout: float) -> bool:
         """Wait until a partition has a record at or past its position, at most `timeout` seconds."""
         ...

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,6 +27,7 @@ from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.run.admit import OFFSET, PARTITION
+from headrace.run.append import in_parts
 from headrace.run.progress import as_of
 from headrace.run.reach import BEHIND, happens_in_stream, in_batch
 from headrace.run.runs import Runs
@@ -37,8 +38,6 @@ from headrace.store.changelog import FILLED, FILLING, HandOver
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PART = 5_000
-"""Rows in one append."""
 LEAST_TASKS, EVENTS_PER_TASK = 2, 200_000
 
 
@@ -63,7 +62,6 @@ class Filled:
     first: int | None
     rows: int = 0
     seconds: float = 0.0
-    spans: list[tuple[int, int]] = field(default_factory=list)
 
 
 def hand_over(ground: Ground, session: SparkSession, clock: Clock, point: int | None = None) -> HandOver:
@@ -126,14 +124,14 @@ def fill(
         if not held:
             continue
         with _in_parts(session, max(LEAST_TASKS, held // EVENTS_PER_TASK)):
-            for part in _parts(_rows(ground, session, wanted, span)):
+            rows = _rows(ground, session, wanted, span).toLocalIterator(prefetchPartitions=True)
+            for part in in_parts(Message(row.value.encode(), row.key.encode()) for row in rows):
                 ground.log.append_batch(ground.changelog, part)
                 done.rows += len(part)
                 if rate is not None:
                     time.sleep(max(0.0, began + done.rows / rate - time.monotonic()))
         done.hand_over = msgspec.structs.replace(wanted, stage=FILLING, filled=span[1])
         ground.runs.say(done.hand_over)
-        done.spans.append(span)
         done.seconds = time.monotonic() - began
         progress(done)
     done.hand_over = msgspec.structs.replace(wanted, stage=FILLED, filled=wanted.point)
@@ -187,14 +185,3 @@ def _rows(ground: Ground, session: SparkSession, wanted: HandOver, span: tuple[i
     target = Target(wanted.run, "on_time", ground.partitions, version=wanted.version)
     taken = events(session, ground.silver, tile_set.stream, [span]).where(in_batch(wanted))
     return changelog(tiles(taken, tile_set, ground.partitions), tile_set, target)
-
-
-def _parts(rows: DataFrame) -> Iterator[list[Message]]:
-    part: list[Message] = []
-    for row in rows.toLocalIterator(prefetchPartitions=True):
-        part.append(Message(row.value.encode(), row.key.encode()))
-        if len(part) >= PART:
-            yield part
-            part = []
-    if part:
-        yield part

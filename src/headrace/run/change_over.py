@@ -1,8 +1,8 @@
 """One run takes the place of another: followed until it has caught up, let serve, and the old one taken away.
 
 A tile set has one run that serves. A run that was filled from history (`run.backfill`) is followed beside it. When it
-has read as much as the serving one, and its late lane is published, everybody is told that it serves. A while later,
-when stores have changed over, the rows of the old one go.
+has read as much as the serving one and is warm, and its late lane is published, everybody is told that it serves. A
+while later, when stores have changed over, the rows of the old one go.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class ChangeOver:
         self._retire()
 
     def _caught_up(self, follower: TileQuery, old: TileQuery) -> bool:
-        """Whether a run has read all that the old one has, and its late lane has been published."""
+        """Whether a run has read all that the old one has and is warm, and its late lane has been published."""
         read, wanted = follower.included(), old.included() or {}
         ready = read is not None and all(read.get(p, 0) >= offset for p, offset in wanted.items())
-        return ready and self.late.passed(follower.tile_set, follower.target.run)
+        return ready and not follower.warming and self.late.passed(follower.tile_set, follower.target.run)
 
     def _end(self, tile: TileQuery) -> None:
         tile.stop()

@@ -9,7 +9,6 @@ it. Which events these are is `run.reach`'s business.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,21 +21,21 @@ from headrace.lake.imports import positions
 from headrace.lake.layout import BRONZE_COLUMNS
 from headrace.lake.place import Lake
 from headrace.log.protocol import Log
-from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.run.admit import ARRIVED, EVENT_TIME, OFFSET, PARTITION
+from headrace.run.append import in_parts, messages
 from headrace.run.kept import rows_of
 from headrace.run.reach import LATE, before, in_late_lane
 from headrace.run.silver import events
 from headrace.run.tiles import Target, changelog, tiles
 from headrace.run.verdict import ARRIVED_AT
 from headrace.store.changelog import HandOver
+from headrace.whole import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FRESH = "~fresh"
-PART = 5_000
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class LateLane:
         spans, count, last = self._fresh(session, moved)
         published = self._publish(session, spans, version) if count else 0
         self.done = reached
-        _write(self.checkpoint, reached)
+        write_whole(self.checkpoint, json.dumps(reached))
         return Pass(count, published, last)
 
     def _fresh(
@@ -126,14 +125,12 @@ class LateLane:
         """Compute the tiles within spans from all their events, and append those that have something new."""
         target = Target(self.run.name, "late", self.run.partitions, version=version)
         mine = self._mine(events(session, self.lake.silver, self.tile_set.stream, spans))
-        rows = self._uncopied(mine, session, spans)
-        made = tiles(rows, self.tile_set, self.run.partitions, {FRESH: f"max(NOT {before(self.done)})"})
-        out = changelog(made.where(f"`{FRESH}`"), self.tile_set, target).toArrow()
-        keys, values = out.column("key").to_pylist(), out.column("value").to_pylist()
-        messages = [Message(value.encode(), key.encode()) for key, value in zip(keys, values, strict=True)]
-        for at in range(0, len(messages), PART):
-            self.log.append_batch(self.topic, messages[at : at + PART])
-        return len(messages)
+        fresh = {FRESH: f"max(NOT {before(self.done)})"}
+        made = tiles(self._uncopied(mine, session, spans), self.tile_set, self.run.partitions, fresh)
+        rows = messages(changelog(made.where(f"`{FRESH}`"), self.tile_set, target).toArrow())
+        for part in in_parts(rows):
+            self.log.append_batch(self.topic, part)
+        return len(rows)
 
 
 def _joined(spans: list[tuple[int, int]], most: int = 50) -> list[tuple[int, int]]:
@@ -155,10 +152,3 @@ def _read(file: Path) -> dict[int, int]:
     if not file.is_file():
         return {}
     return {int(partition): offset for partition, offset in json.loads(file.read_text("utf-8")).items()}
-
-
-def _write(file: Path, reached: Mapping[int, int]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(reached), "utf-8")
-    os.replace(fresh, file)

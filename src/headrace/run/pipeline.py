@@ -22,8 +22,8 @@ from headrace.run.admit import judged
 from headrace.run.change_over import ChangeOver
 from headrace.run.late import Run
 from headrace.run.late_job import LateJob
-from headrace.run.publish import Outlet, Place, progress_message, refused_to_topics
-from headrace.run.records import real_time_stream, sink_options, stream_of
+from headrace.run.publish import Outlet, Place, refused_to_topics
+from headrace.run.records import connector_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
 from headrace.run.runs import checkpoint_of
 from headrace.run.session import local_session
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 MOST_PER_BATCH = 200_000
 BEAT = 0.5
 COMPACT = 10 * MINUTE
-COUNTING = "2 seconds"
-"""Counting and dead letters can wait, and leave the cores to the tiles."""
+COUNTING, SELDOM = "2 seconds", "10 seconds"
+"""Counting and dead letters can wait, and leave the cores to the tiles; longer beside tiles in real-time mode."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,17 @@ class Pipeline:
     def _judged(self, stream: Stream, mode: str = MICRO_BATCH, begin: Mapping[int, int] | None = None) -> DataFrame:
         topic = self.named.topic(stream.name)
         if mode == REAL_TIME and isinstance(self.log, KafkaLog):
-            records = real_time_stream(self.session, self.log, topic, begin)
+            records = connector_stream(self.session, self.log, topic, begin)
         else:
             records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
+        return judged(records, stream, writers_of(stream, self.ids, topic))
+
+    def _judged_in_any_order(self, stream: Stream) -> DataFrame:
+        """What admission reads: partitions need not advance together, so the log's quickest way will do."""
+        if not isinstance(self.log, KafkaLog):
+            return self._judged(stream)
+        topic = self.named.topic(stream.name)
+        records = connector_stream(self.session, self.log, topic, most=MOST_PER_BATCH)
         return judged(records, stream, writers_of(stream, self.ids, topic))
 
     def _place(self, stream: Stream, checkpoint: str) -> Place:
@@ -110,9 +118,11 @@ class Pipeline:
             watch.batch(seen)
 
         publish = refused_to_topics(place, stream, Outlet(dead, late, self.partitions[stream.name]), told)
-        rows = self._judged(stream)
+        rows = self._judged_in_any_order(stream)
         writer = rows.writeStream.queryName(stage.id).option("checkpointLocation", str(place.checkpoint))
-        query = writer.foreachBatch(publish).trigger(processingTime=COUNTING).start()
+        live = any(tiles.mode == REAL_TIME for tiles in self.plan.tile_sets if tiles.stream.name == stream.name)
+        counting = SELDOM if live else COUNTING
+        query = writer.foreachBatch(publish).trigger(processingTime=counting).start()
         return AdmissionQuery(stream, place, tally, watch, query)
 
     def _tile(self, tile_set: TileSet, hand_over: HandOver | None) -> TileQuery:
@@ -146,9 +156,8 @@ class Pipeline:
             raise RuntimeError("the late lane has failed") from self.late.failure
         self.runs.look()
         for tile in self.runs.tiles:
-            found = tile.progress(self.clock)
-            if found is not None:
-                self.log.append_batch(tile.topic, [progress_message(tile.tile_set, tile.target, *found)])
+            if (said := tile.progress()) is not None:
+                self.log.append_batch(tile.topic, [said])
         self.status.publish(self.admissions, self.runs.serving, self.runs.told(), self.runs.following)
         for tile in self.runs.serving:
             if self.status.of(tile).lost:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.clock import MILLISECOND, Clock
 from headrace.log.protocol import Log
+from headrace.whole import write_whole
 
 GUARD = 20 * MILLISECOND
 """An append takes its arrival time just before it becomes visible; one under way may be this much older than now."""
@@ -42,9 +42,7 @@ def translate(checkpoint: Path, topic: str | None) -> None:
             lines = file.read_text("utf-8").splitlines()
             offsets = {str(partition): offset for partition, offset in batch_end(checkpoint, int(file.name)).items()}
             lines[SOURCE] = json.dumps(offsets if topic is None else {topic: offsets}, separators=(",", ":"))
-            fresh = file.with_name(f".{file.name}.new")
-            fresh.write_text("\n".join(lines), "utf-8")
-            os.replace(fresh, file)
+            write_whole(file, "\n".join(lines))
             # Spark keeps a sum beside each file, which is that of the old one.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
@@ -66,5 +64,5 @@ def as_of(log: Log, topic: str, included: Mapping[int, int], clock: Clock) -> in
     """The time before which everything that arrived is included."""
     now = clock.now() - GUARD
     ends = log.end_offsets(topic)
-    unread = [log.read(topic, p, included.get(p, 0), limit=1) for p, end in ends.items() if included.get(p, 0) < end]
+    unread = [log.peek(topic, p, included.get(p, 0)) for p, end in ends.items() if included.get(p, 0) < end]
     return min([now, *(records[0].arrived_at for records in unread if records)])

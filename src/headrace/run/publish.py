@@ -20,6 +20,7 @@ from headrace.log.protocol import Log
 from headrace.log.record import Message, Record
 from headrace.plan.model import TileSet
 from headrace.run.admit import APPENDED, ARRIVED, HEADERS, KEY, OFFSET, PARTITION, REASON, VALUE, VERDICT
+from headrace.run.append import PART, messages
 from headrace.run.letter import Letter, known, walk
 from headrace.run.progress import as_of, batch_end
 from headrace.run.tiles import Target
@@ -31,8 +32,8 @@ Batch = Callable[[DataFrame, int], None]
 
 MOST_WATCHED = 64
 """Partitions that are counted each for itself; a stream with more is watched as a whole."""
-PART, PART_BYTES = 5_000, 8 * 1024 * 1024
-"""The most letters, and about the most bytes, in one append."""
+PART_BYTES = 8 * 1024 * 1024
+"""About the most bytes of letters in one append."""
 SMALL, NEAR = 1_000, 50
 """Bytes of a record up to which Spark hands it over; how many larger ones are read from the log at once."""
 
@@ -47,9 +48,11 @@ class Place:
     checkpoint: Path
 
 
-def progress_message(tile_set: TileSet, target: Target, included: Mapping[int, int], moment: int) -> Message:
-    """The changelog record that says how far the tiles have come."""
-    key, value = encode(ProgressRow(tile_set.fingerprint, target.run, included, moment))
+def progress_message(
+    tile_set: TileSet, target: Target, included: Mapping[int, int], moment: int, *, ordered: bool = False
+) -> Message:
+    """The changelog record that says how far the tiles have come, and whether rows after it come in order."""
+    key, value = encode(ProgressRow(tile_set.fingerprint, target.run, included, moment, ordered))
     return Message(value, key)
 
 
@@ -57,12 +60,10 @@ def tiles_to_changelog(place: Place, tile_set: TileSet, target: Target, topic: s
     """Append the changelog rows of a batch and its progress in one go: no reader sees one without the other."""
 
     def publish(batch: DataFrame, number: int) -> None:
-        rows = batch.toArrow()
-        keys, values = rows.column("key").to_pylist(), rows.column("value").to_pylist()
-        messages = [Message(value.encode(), key.encode()) for key, value in zip(keys, values, strict=True)]
+        made = messages(batch.toArrow())
         included = batch_end(place.checkpoint, number)
         moment = as_of(place.log, place.source, included, place.clock)
-        place.log.append_batch(topic, [*messages, progress_message(tile_set, target, included, moment)])
+        place.log.append_batch(topic, [*made, progress_message(tile_set, target, included, moment)])
 
     return publish
 
@@ -101,9 +102,9 @@ def refused_to_topics(place: Place, stream: Stream, outlet: Outlet, told: Told) 
                 # The first batch may have run before, and a letter may have been replayed or dropped since.
                 before = known(walk(place.log, outlet.dead)) if first[0] else {}
             fresh = [each.message for each in dead if (before or {}).get(each.id) != each.arrived_at]
-            for topic, messages in ((outlet.dead, fresh), (outlet.late, late)):
-                if messages:
-                    place.log.append_batch(topic, messages)
+            for topic, given in ((outlet.dead, fresh), (outlet.late, late)):
+                if given:
+                    place.log.append_batch(topic, given)
         first[0] = False
         found = counted.get
         told(number, {verdict: found[verdict] for verdict in VERDICTS}, [_seen(found, where) for where in watched])

@@ -1,9 +1,10 @@
 """Records of a topic as a DataFrame, the same columns whichever log they are in.
 
 `topic, partition, offset, arrived_at, key, value, headers`, as `run.source` describes them. Slices of Kafka are read by
-Spark's own connector, inside the JVM. Streams of either log are read by `run.source`, because partitions must advance
-together by arrival: the connector gives each partition a share, and one that is far behind would be overtaken by the
-watermark. What the bytes mean is decided by `run.admit`.
+Spark's own connector, inside the JVM. Micro-batches with a watermark are read by `run.source`, because partitions must
+advance together by arrival: the connector gives each partition a share, and one that is far behind would be overtaken
+by the watermark. Without a watermark, and event by event, the connector is the quicker way. What the bytes mean is
+decided by `run.admit`.
 """
 
 from __future__ import annotations
@@ -72,10 +73,13 @@ def stream_of(
     return session.readStream.format("headrace_log").options(**options).load()
 
 
-def real_time_stream(
-    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None
+def connector_stream(
+    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None, most: int | None = None
 ) -> DataFrame:
-    """The records of a Kafka topic one by one, through Spark's own connector, which alone can do that."""
+    """The records of a Kafka topic through Spark's own connector: one by one, which it alone can do, or in batches.
+
+    Batches hold `most` records at the most, and each partition advances for itself.
+    """
     options = {
         **for_spark(log.options, log.spark_options),
         "kafka.bootstrap.servers": log.brokers,
@@ -87,6 +91,8 @@ def real_time_stream(
         "failOnDataLoss": "true",
         "includeHeaders": "true",
     }
+    if most is not None:
+        options["maxOffsetsPerTrigger"] = str(most)
     rows = session.readStream.format("kafka").options(**options).load()
     return rows.selectExpr("topic", "partition", "offset", "timestamp AS arrived_at", "key", "value", _HEADERS)
 

@@ -7,30 +7,26 @@ again: as long as there is a checkpoint, there may be rows.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
-
-PART = 5_000
+from headrace.run.append import PART, in_parts
+from headrace.store.changelog import prefix
 
 
 def retire(log: Log, topic: str, tile_set: TileSet, run: str, checkpoint: Path) -> int:
     """Take a run's rows away; how many there were."""
-    # Spark and `store.changelog` both write an identity's parts in this order.
-    mine = f'{{"tiles":"{tile_set.fingerprint}","run":"{run}",'.encode()
-    gone = 0
-    for keys in _parts(_keys(log, topic, mine)):
-        log.append_batch(topic, [Message(None, key) for key in keys])
-        gone += len(keys)
+    keys = _keys(log, topic, prefix(tile_set.fingerprint, run))
+    for part in in_parts(Message(None, key) for key in sorted(keys)):
+        log.append_batch(topic, part)
     log.clean(topic)
     shutil.rmtree(checkpoint, ignore_errors=True)
-    return gone
+    return len(keys)
 
 
-def _keys(log: Log, topic: str, prefix: bytes) -> set[bytes]:
+def _keys(log: Log, topic: str, mine: bytes) -> set[bytes]:
     """The identities that begin with a prefix and have a row."""
     live: set[bytes] = set()
     for partition, end in log.end_offsets(topic).items():
@@ -38,12 +34,6 @@ def _keys(log: Log, topic: str, prefix: bytes) -> set[bytes]:
         while at < end and (found := log.read(topic, partition, at, limit=PART)):
             at = found[-1].offset + 1
             for record in found:
-                if record.key is not None and record.key.startswith(prefix):
+                if record.key is not None and record.key.startswith(mine):
                     (live.discard if record.value is None else live.add)(record.key)
     return live
-
-
-def _parts(keys: set[bytes]) -> Iterator[list[bytes]]:
-    listed = sorted(keys)
-    for at in range(0, len(listed), PART):
-        yield listed[at : at + PART]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from headrace.whole import write_whole
 
 
 class Tally:
@@ -46,7 +47,4 @@ class Tally:
         self._write()
 
     def _write(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.file.with_suffix(".new")
-        fresh.write_text(json.dumps({"batch": self.batch, "totals": self.totals, "before": self._before}), "utf-8")
-        os.replace(fresh, self.file)
+        write_whole(self.file, json.dumps({"batch": self.batch, "totals": self.totals, "before": self._before}))

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headrace.clock import SECOND, Clock
+from headrace.clock import SECOND
+from headrace.log.record import Message
 from headrace.plan.model import SPREAD, TileSet
 from headrace.run.hot_keys import watched
 from headrace.run.progress import as_of, last_batch, last_batch_end, translate
-from headrace.run.publish import Place, tiles_to_changelog
+from headrace.run.publish import Place, progress_message, tiles_to_changelog
 from headrace.run.reach import happens_in_stream
 from headrace.run.real_time_progress import RealTimeProgress
 from headrace.run.tiles import Target, admitted_once, changelog, tiles
@@ -33,6 +34,10 @@ AT_ONCE = "0 seconds"
 """Micro-batches go as fast as they can."""
 BACKLOG = 20_000
 """Records from which on a backlog is taken in micro-batches first."""
+EVERY = SECOND
+"""How often a real-time query says how far it is."""
+WARM_UP = {MICRO_BATCH: 10 * SECOND, REAL_TIME: 30 * SECOND}
+"""How long after its start a query is slower than it will be: Java compiles as it goes."""
 NEAR = 5.0
 """Seconds for which stopping waits for the end of a real-time batch that is near."""
 
@@ -61,7 +66,9 @@ class TileQuery:
     batch: int = 300 * SECOND
     mode: str = MICRO_BATCH
     query: StreamingQuery = field(init=False)
+    started_at: int = field(init=False, default=0)
     _real_time_progress: RealTimeProgress | None = field(init=False, default=None)
+    _said_at: int = field(init=False, default=0)
 
     def start(self) -> TileQuery:
         """Start in the mode that is right now."""
@@ -85,12 +92,15 @@ class TileQuery:
         They read partitions in step by arrival; event by event a partition may run ahead of the others, and what these
         still have would be behind the watermark.
         """
-        log, begun = self.place.log, self.included()
-        if begun is None:
-            begun = log.start_offsets(self.place.source) if self.hand_over is None else dict(self.hand_over.begin)
+        log, begun = self.place.log, self._begun()
         waiting = sum(end - begun.get(p, 0) for p, end in log.end_offsets(self.place.source).items())
-        oldest = as_of(log, self.place.source, begun, self.place.clock)
-        return waiting > BACKLOG or self.place.clock.now() - oldest > SPREAD // 2
+        return waiting > BACKLOG or self.place.clock.now() - self._as_of(begun) > SPREAD // 2
+
+    def _begun(self) -> dict[int, int]:
+        """Where a start goes on."""
+        if (done := self.included()) is not None:
+            return done
+        return self.place.log.start_offsets(self.place.source) if self.hand_over is None else dict(self.hand_over.begin)
 
     def _rows(self, mode: str) -> DataFrame:
         taken = self.judged(mode).where(happens_in_stream(self.hand_over))
@@ -102,10 +112,14 @@ class TileQuery:
     def in_micro_batches(self, *, to_the_end: bool = False) -> None:
         """Go on in micro-batches, for ever or to the end that the log has now."""
         translate(self.place.checkpoint, None)
+        if self.sink is not None:
+            # Rows of real-time mode may stand before, which were in order.
+            begun = self._begun()
+            self.place.log.append_batch(self.topic, [self._message(begun, self._as_of(begun))])
         publish = tiles_to_changelog(self.place, self.tile_set, self.target, self.topic)
         writer = self._written(self._rows(MICRO_BATCH)).foreachBatch(publish)
         writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime=AT_ONCE)
-        self.mode, self.query = MICRO_BATCH, writer.start()
+        self.mode, self.query, self.started_at = MICRO_BATCH, writer.start(), self.place.clock.now()
 
     def in_real_time(self) -> None:
         """Go on event by event."""
@@ -114,7 +128,13 @@ class TileQuery:
         writer = self._written(self._rows(REAL_TIME)).format("kafka").options(**(self.sink or {}))
         length = f"{max(1, self.batch // SECOND)} seconds"
         # PySpark's stubs do not know this trigger yet.
-        self.mode, self.query = REAL_TIME, writer.trigger(realTime=length).start()  # type: ignore[call-overload]
+        writer = writer.trigger(realTime=length)  # type: ignore[call-overload]
+        self.mode, self.query, self.started_at = REAL_TIME, writer.start(), self.place.clock.now()
+
+    @property
+    def warming(self) -> bool:
+        """Whether it has started so recently that how fresh it is says nothing yet."""
+        return self.place.clock.now() - self.started_at < WARM_UP[self.mode]
 
     def _written(self, rows: DataFrame) -> DataStreamWriter:
         run = "" if self.hand_over is None else f" run {self.target.run}"
@@ -125,22 +145,33 @@ class TileQuery:
         """The offsets that follow what is committed; None before the first batch."""
         return last_batch_end(self.place.checkpoint)
 
-    def progress(self, clock: Clock) -> tuple[dict[int, int], int] | None:
-        """The offsets that follow what is in the changelog, and the time before which everything is; None if unknown.
+    def progress(self) -> Message | None:
+        """What is worth saying now of how far the changelog is; None if nothing is.
 
-        In micro-batches each batch says it with its rows; between them it is worth saying only that nothing is left.
+        In micro-batches each batch says it with its rows, and between them only that nothing is left. In real-time mode
+        the rows themselves say it, in order; what is said now and then is for the times in which none come.
         """
-        committed = self.included()
+        committed, place = self.included(), self.place
         if self.mode == REAL_TIME:
+            if (now := place.clock.now()) - self._said_at < EVERY:
+                return None
+            self._said_at = now
             if self._real_time_progress is None:
-                place = self.place
                 self._real_time_progress = RealTimeProgress(
                     self.tile_set, self.target.run, place.log, place.source, self.topic
                 )
-            return self._real_time_progress.look(committed or {}, clock)
-        if committed is None or committed != self.place.log.end_offsets(self.place.source):
+            # Where arrival is declared, a later record may have arrived earlier.
+            ordered = self.tile_set.stream.arrival.source == "log"
+            return self._message(*self._real_time_progress.look(committed or {}, place.clock), ordered=ordered)
+        if committed is None or committed != place.log.end_offsets(place.source):
             return None
-        return committed, as_of(self.place.log, self.place.source, committed, clock)
+        return self._message(committed, self._as_of(committed))
+
+    def _as_of(self, included: Mapping[int, int]) -> int:
+        return as_of(self.place.log, self.place.source, included, self.place.clock)
+
+    def _message(self, included: Mapping[int, int], moment: int, *, ordered: bool = False) -> Message:
+        return progress_message(self.tile_set, self.target, included, moment, ordered=ordered)
 
     def stop(self) -> None:
         """End it; a batch under way is run again at the next start, unless its end is near."""

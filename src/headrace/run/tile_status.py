@@ -78,6 +78,8 @@ class TileStatus:
             "batch": None,
             DROPPED: self.lost,
             "run": self.tile.target.run,
+            "mode": self.tile.mode,
+            "warming": self.tile.warming,
             "checkpoint": self.tile.place.checkpoint.name,
             "hot_keys": [{"key": json.loads(key), "share": round(share, 4)} for key, share in self.keys.top(now)],
             "hot_keys_of": self.keys.events(now),

@@ -95,6 +95,6 @@ def changelog(tiled: DataFrame, tile_set: TileSet, target: Target) -> DataFrame:
     content = (
         f"named_struct('version', {version}, 'partials', named_struct({partials}), "
         f"'positions', named_struct({positions}), 'max_event_time', `~max_event_time`, "
-        "'max_arrived_at', `~max_arrived_at`, 'emitted_at', unix_micros(current_timestamp()))"
+        "'max_arrived_at', `~max_arrived_at`)"
     )
     return tiled.selectExpr(f"to_json({identity}) AS key", f"to_json({content}) AS value")

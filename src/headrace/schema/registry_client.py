@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,6 +26,7 @@ from headrace.schema.avro_carry import carries
 from headrace.schema.json_schema import json_schema
 from headrace.schema.registry_http import Answer, ask, strange
 from headrace.schema.wire import Layout, Written, own_text
+from headrace.whole import write_whole
 
 NATIVE = 20
 """How many of a subject's newest schemas a query is planned with; older ones are looked up when they are met."""
@@ -184,11 +183,7 @@ class RegistryClient:
         """A cache that cannot be written is no reason to stop: the schema is fetched again next time."""
         file = self._file(number)
         with contextlib.suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=file.parent, prefix=".new-")
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump(body, out)
-            os.replace(name, file)
+            write_whole(file, json.dumps(body))
 
 
 def can_carry(layout: Layout, written: Written) -> bool:

@@ -23,14 +23,12 @@ from headrace.machine import free_disk_bytes
 from headrace.plan.model import Plan, TileSet
 from headrace.serve.limits import Behind
 from headrace.serve.reading import Reader
+from headrace.store.latency import KEPT, Latency, told
 from headrace.store.materialise import Materialiser
 from headrace.topics import STATUS, last_status
 
 TICK = 0.25
 """Seconds between two looks."""
-
-KEPT = 5 * MINUTE
-"""How far back percentiles look."""
 
 PUBLISH = 2 * SECOND
 CLEAN = 10 * MINUTE
@@ -115,10 +113,19 @@ class Monitor:
 
     def _sample(self, tiles: TileSet, now: int) -> None:
         samples, said = self._fresh[tiles.id], self._reader.progress(tiles)
-        if said is not None:
+        warm = said is not None and not self._warming(tiles)
+        self._latency(tiles).run = said.run if said is not None and warm else None
+        if said is not None and warm:
             samples.append((now, now - said.as_of))
         while samples and samples[0][0] < now - KEPT:
             samples.popleft()
+
+    def _warming(self, tiles: TileSet) -> bool:
+        """Whether the tile set's query has just started, which says nothing of how fresh it will be."""
+        return bool((self._pipeline or {}).get("tile_sets", {}).get(tiles.id, {}).get("warming", False))
+
+    def _latency(self, tiles: TileSet) -> Latency:
+        return self._filler.latency[self._names.topic(f"changelog.{tiles.id}")]
 
     def readiness(self) -> dict[str, bool]:
         """What must be true before values are served: the parts of `/ready`."""
@@ -150,7 +157,6 @@ class Monitor:
         """What this process knows itself."""
         views = {planned.view.name: planned for planned in self._plan.features}
         stats, counts = self._reader.store.stats(), self._filler.counts
-        delays = [delay / 1_000 for applied, delay in list(self._filler.delays) if applied >= now - KEPT]
         return {
             "views": {name: self._view(planned.view, planned.tile_set, now) for name, planned in views.items()},
             "materialiser": {
@@ -159,7 +165,7 @@ class Monitor:
                 **{kind: counts[kind] for kind in ("tiles", "progress", "gone", "malformed", "gaps")},
                 "applied_at": show_time(max(self._filler.applied_at.values())) if self._filler.applied_at else None,
             },
-            "arrival_to_servable": percentiles(delays, "ms"),
+            "latency": told(self._filler.latency.values(), now),
             "store": {"keys": stats.keys, "tiles": stats.tiles, "bytes": stats.bytes},
             "requests": {**self.answered, **percentiles(list(self.reads), "read_us")},
         }
@@ -178,6 +184,8 @@ class Monitor:
             "freshness_ms": None if fresh is None else fresh / 1_000,
             **{f"freshness_{name}": value for name, value in percentiles(samples, "ms").items()},
             "max_staleness_ms": None if limit is None else limit / 1_000,
+            "warming": self._warming(tiles),
+            "latency": told([self._latency(tiles)], now),
             "stale": fresh is None or (limit is not None and fresh > limit),
         }
 

@@ -71,8 +71,8 @@ def _alarms(status: Mapping[str, Any]) -> str:
 
 def _figures(status: Mapping[str, Any]) -> str:
     shown = [
-        ("arrival to servable, p50", "arrival_to_servable/p50_ms", "ms"),
-        ("arrival to servable, p99", "arrival_to_servable/p99_ms", "ms"),
+        ("arrival to servable, p50", "latency/arrival_to_servable/p50_ms", "ms"),
+        ("arrival to servable, p99", "latency/arrival_to_servable/p99_ms", "ms"),
         ("keys in the store", "store/keys", "count"),
         ("answers given", "requests/features", "count"),
         ("time to read, p50", "requests/p50_read_us", "us"),

@@ -33,6 +33,7 @@ from headrace.store.lmdb import LmdbStore
 from headrace.store.materialise import Materialiser
 from headrace.store.protocol import Store
 from headrace.topics import RUNS, create, open_log, topics
+from headrace.whole import write_whole
 
 if TYPE_CHECKING:
     import uvicorn
@@ -174,10 +175,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 def announce(file: Path, listener: socket.socket) -> None:
     """Write host, port and pid to a file in one step: a reader sees all of it or the file before."""
     host, port = listener.getsockname()[:2]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_suffix(f".{os.getpid()}")
-    beside.write_text(json.dumps({"host": host, "port": port, "pid": os.getpid()}) + "\n", encoding="utf-8")
-    os.replace(beside, file)
+    write_whole(file, json.dumps({"host": host, "port": port, "pid": os.getpid()}) + "\n")
 
 
 def _withdraw(file: Path) -> None:

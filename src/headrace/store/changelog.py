@@ -37,8 +37,8 @@ class TileRow(msgspec.Struct, frozen=True, gc=False):
         A JSON object of partial columns, as Spark's `to_json` wrote it.
     positions
         The next offset of each partition of the stream that is not in the row.
-    max_event_time, max_arrived_at, emitted_at
-        The newest event in the row, by its two times, and when the row left Spark.
+    max_event_time, max_arrived_at
+        The newest event in the row, by its two times. When the row was emitted is the log's own knowledge.
     """
 
     tile_set: str
@@ -51,16 +51,19 @@ class TileRow(msgspec.Struct, frozen=True, gc=False):
     positions: Mapping[int, int] = {}
     max_event_time: int | None = None
     max_arrived_at: int | None = None
-    emitted_at: int | None = None
 
 
 class ProgressRow(msgspec.Struct, frozen=True, gc=False):
-    """How far a run has come: all that had arrived before `as_of` is in the rows that stand before this one."""
+    """How far a run has come: all that had arrived before `as_of` is in the rows that stand before this one.
+
+    The rows after it are `ordered` when they come in the order in which each partition was read (`store.in_order`).
+    """
 
     tile_set: str
     run: str
     positions: Mapping[int, int]
     as_of: int
+    ordered: bool = False
 
 
 FILLING, FILLED, SERVING = "filling", "filled", "serving"
@@ -124,12 +127,12 @@ class _WireTile(msgspec.Struct, gc=False):
     positions: dict[int, Offset] = {}
     max_event_time: Long | None = None
     max_arrived_at: Long | None = None
-    emitted_at: Long | None = None
 
 
 class _WireProgress(msgspec.Struct, gc=False):
     positions: dict[int, Offset]
     as_of: Long
+    ordered: bool = False
 
 
 class _WirePositions(msgspec.Struct, gc=False):
@@ -179,6 +182,15 @@ def decode(key: bytes | None, value: bytes | None) -> Row:
         raise DataError("bad-changelog", "A changelog record cannot be read.", got=got) from error
 
 
+def prefix(tile_set: str, run: str) -> bytes:
+    """How the keys of a run's records begin; Spark writes them as `encode` does.
+
+    >>> prefix("ab12", "1")
+    b'{"tiles":"ab12","run":"1",'
+    """
+    return _write({"tiles": tile_set, "run": run})[:-1] + b","
+
+
 def positions_of(value: bytes) -> Mapping[int, int]:
     """The next offsets that a tile's row or a progress record names, without reading the rest.
 
@@ -192,7 +204,7 @@ def _progress(found: _WireKey, value: bytes | None) -> Row:
     if value is None:
         return Gone(found.tiles, found.run)
     said = _read_progress(value)
-    return ProgressRow(found.tiles, found.run, said.positions, said.as_of)
+    return ProgressRow(found.tiles, found.run, said.positions, said.as_of, said.ordered)
 
 
 def _hand_over(found: _WireKey, value: bytes | None) -> Row:
@@ -209,7 +221,7 @@ def _tile(found: _WireKey, key: Key, tile: int, lane: str, value: bytes | None) 
     partials = bytes(said.partials)
     if not partials.startswith(b"{"):
         raise msgspec.ValidationError("Expected `object` - at `$.partials`")
-    times = (said.max_event_time, said.max_arrived_at, said.emitted_at)
+    times = (said.max_event_time, said.max_arrived_at)
     return TileRow(found.tiles, found.run, key, tile, lane, said.version, partials, said.positions, *times)
 
 
@@ -230,7 +242,8 @@ def encode(row: Row, names: tuple[str, ...] = ()) -> tuple[bytes, bytes | None]:
         identity |= {"key": dict(zip(names, row.key, strict=True)), "tile": row.tile, "lane": row.lane}
     match row:
         case ProgressRow():
-            return _write(identity), _write({"positions": row.positions, "as_of": row.as_of})
+            order = {"ordered": True} if row.ordered else {}
+            return _write(identity), _write({"positions": row.positions, "as_of": row.as_of, **order})
         case HandOver():
             said = msgspec.structs.asdict(row)
             return _write(identity), _write({name: said[name] for name in said if name not in ("tile_set", "run")})
@@ -246,5 +259,4 @@ def _said(row: TileRow) -> dict[str, Any]:
         "positions": row.positions,
         "max_event_time": row.max_event_time,
         "max_arrived_at": row.max_arrived_at,
-        "emitted_at": row.emitted_at,
     }

@@ -28,7 +28,7 @@ class _Value(msgspec.Struct, array_like=True, gc=False):
     version: int
     partials: bytes
     positions: Mapping[int, int]
-    times: tuple[int | None, int | None, int | None]
+    times: tuple[int | None, int | None]
     whole: bytes | None = None
 
 
@@ -113,7 +113,7 @@ class LmdbStore:
         if before is not None and not change.forget and row.version < before.version:
             return 0
         born = before is None and not self._any(transaction, prefix)
-        times = (row.max_event_time, row.max_arrived_at, row.emitted_at)
+        times = (row.max_event_time, row.max_arrived_at)
         transaction.put(identity, _write(_Value(row.version, row.partials, row.positions, times, whole)), db=tiles)
         return int(born)
 

@@ -7,7 +7,7 @@ passed; everything else that fails ends the run with its error, for a supervisor
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from threading import Event
 
@@ -16,6 +16,8 @@ from headrace.errors import DataError, HeadraceError
 from headrace.log.protocol import Log
 from headrace.log.record import Record
 from headrace.store.changelog import ProgressRow, Row, TileRow, decode
+from headrace.store.in_order import InOrder
+from headrace.store.latency import Latency
 from headrace.store.protocol import Store
 
 BATCH = 5_000
@@ -26,9 +28,6 @@ PATIENCE = 0.1
 
 TURN = 0.03
 """Seconds in which each of several topics is looked at once."""
-
-DELAYS = 4_096
-"""How many of the newest delays between arrival and servable are kept."""
 
 _logger = logging.getLogger(__name__)
 
@@ -52,8 +51,8 @@ class Materialiser:
         been removed before they were read.
     applied_at
         When each topic's last batch was applied.
-    delays
-        Pairs of when a tile's row became servable and how long after its newest event had arrived.
+    latency
+        How long events took to become servable, by topic.
 
     Examples
     --------
@@ -75,7 +74,8 @@ class Materialiser:
         self.topics = tuple(topics)
         self.counts: Counter[str] = Counter()
         self.applied_at: dict[str, int] = {}
-        self.delays: deque[tuple[int, int]] = deque(maxlen=DELAYS)
+        self.latency = {topic: Latency() for topic in self.topics}
+        self._in_order = {topic: InOrder(store) for topic in self.topics}
         self._caught_up: set[str] = set()
         self._at: dict[str, dict[int, int]] = {}
 
@@ -109,17 +109,19 @@ class Materialiser:
         at = self._at[topic]
         read: list[Record] = []
         for partition, offset in at.items():
-            found = self._log.read(topic, partition, offset, limit=BATCH)
-            read += found
-            if found:
-                at[partition] = found[-1].offset + 1
+            came = self._log.read(topic, partition, offset, limit=BATCH)
+            read += came
+            if came:
+                at[partition] = came[-1].offset + 1
         if read:
-            rows = [row for record in read if (row := self._row(record)) is not None]
+            rows = [(row, record.arrived_at) for record in read if (row := self._row(record)) is not None]
+            found = [row for row, _ in rows]
             try:
-                self._store.apply(rows, topic, at)
+                self._store.apply([*found, *self._in_order[topic].told(found)], topic, at)
             except BaseException:
                 # What was not applied is to be read again.
                 self._at.pop(topic)
+                self._in_order[topic] = InOrder(self._store)
                 raise
             self._note(topic, rows)
         if len(read) < BATCH and topic not in self._caught_up and at == self._log.end_offsets(topic):
@@ -152,16 +154,20 @@ class Materialiser:
             _logger.error("%s/%d at %d: %s", record.topic, record.partition, record.offset, error.got)
             return None
 
-    def _note(self, topic: str, rows: Sequence[Row]) -> None:
-        now = self._clock.now()
+    def _note(self, topic: str, rows: Sequence[tuple[Row, int]]) -> None:
+        """Count rows, and how long events took; what a batch or the late lane writes has a time of its own."""
+        now, latency = self._clock.now(), self.latency[topic]
         self.applied_at[topic] = now
-        for row in rows:
+        times = []
+        for row, emitted in rows:
             if isinstance(row, TileRow):
                 self.counts["tiles"] += 1
-                if row.max_arrived_at is not None:
-                    self.delays.append((now, now - row.max_arrived_at))
+                counts = row.run == latency.run and row.lane == "on_time"
+                if counts and row.max_event_time is not None and row.max_arrived_at is not None:
+                    times.append((row.max_event_time, row.max_arrived_at, emitted))
             else:
                 self.counts["progress" if isinstance(row, ProgressRow) else "gone"] += 1
+        latency.add(times, now)
 
     def _existing(self) -> list[str]:
         """The topics that are there; once seen, a topic stays."""

@@ -99,13 +99,5 @@ class MemoryStore:
 
 def stored(row: TileRow) -> StoredTile:
     """A row without the key it is found by."""
-    return StoredTile(
-        row.tile,
-        row.lane,
-        row.version,
-        row.partials,
-        row.positions,
-        row.max_event_time,
-        row.max_arrived_at,
-        row.emitted_at,
-    )
+    times = (row.max_event_time, row.max_arrived_at)
+    return StoredTile(row.tile, row.lane, row.version, row.partials, row.positions, *times)

@@ -32,7 +32,6 @@ class StoredTile(msgspec.Struct, frozen=True, gc=False):
     positions: Mapping[int, int] = {}
     max_event_time: int | None = None
     max_arrived_at: int | None = None
-    emitted_at: int | None = None
 
 
 class Stats(msgspec.Struct, frozen=True):

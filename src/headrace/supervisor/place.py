@@ -21,6 +21,7 @@ from headrace.config import Config, names
 from headrace.errors import HeadraceError, ProjectError
 from headrace.supervisor import process
 from headrace.supervisor.process import Identity
+from headrace.whole import write_whole
 
 FORMAT = 1
 MARK = "HEADRACE_SUPERVISOR"
@@ -118,10 +119,7 @@ def _named(file: TextIO) -> Identity | None:
 
 def write_status(where: Place, status: Mapping[str, Any]) -> None:
     """Replace the status file in one step: a reader sees the old one or the new one."""
-    where.status.parent.mkdir(parents=True, exist_ok=True)
-    beside = where.status.with_suffix(".tmp")
-    beside.write_text(json.dumps({"format": FORMAT, **status}, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, where.status)
+    write_whole(where.status, json.dumps({"format": FORMAT, **status}, indent=2) + "\n")
 
 
 def read_status(where: Place) -> dict[str, Any] | None:

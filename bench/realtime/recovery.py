@@ -1,0 +1,76 @@
+"""Real-time mode after a stop: how fast it takes a backlog, and how soon it is fresh again after a kill."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from contextlib import ExitStack, closing
+
+import numpy as np
+
+from bench.realtime import load
+from bench.realtime.compare import HEADRACE, SPAWN, Load, checkpoint, shop, spawned, started
+from headrace.clock import SystemClock
+from headrace.log.record import Message
+from headrace.run.progress import last_batch_end
+from headrace.topics import open_log
+
+FRESH = 1.0
+"""Seconds below which a row is fresh."""
+CHUNK = 10_000
+
+
+def catch_up(count: int, warm: int, keys: int = 5_000) -> float:
+    """Events a second of a backlog, after the first `warm`: what a pipeline in real-time mode does on its way there."""
+    with shop() as (made, _):
+        chance, clock = random.Random(7), SystemClock()
+        with closing(open_log(made.config)) as log:
+            for first in range(0, count, CHUNK):
+                now = clock.now()
+                values = (load.payment(number, chance.randrange(keys), now) for number in range(first, first + CHUNK))
+                log.append_batch(load.SOURCE, [Message(value) for value in values])
+        began, before = 0.0, 0
+        with started(made) as process:
+            while (done := sum((last_batch_end(checkpoint(made)) or {}).values())) < count:
+                if process.poll() is not None:
+                    raise RuntimeError(f"the pipeline ended with {process.returncode}")
+                if not began and done >= warm:
+                    began, before = time.perf_counter(), done
+                time.sleep(0.02)
+            return (count - before) / (time.perf_counter() - began)
+
+
+def recoveries(under: Load, warm: float, longest: float, times: int) -> list[float]:
+    """Seconds from a SIGKILL at a random moment of a batch to the first row of an event that was sent just before."""
+    chance, kills = random.Random(3), []
+    with shop() as (made, brokers), ExitStack() as stack:
+        folder = made.config.root
+        sending, receiving = SPAWN.Event(), SPAWN.Event()
+        receiver = spawned(load.receive, brokers, HEADRACE.changelog, HEADRACE.row, folder / "rows.npy", receiving)
+        sender = spawned(load.send, brokers, under.rate, under.keys, 3600.0, folder / "sent.npz", sending)
+        for each in (receiver, sender):
+            stack.callback(each.terminate)
+        for turn in range(times + 1):
+            with started(made) as process:
+                time.sleep(warm + (chance.uniform(0, longest) if turn < times else 0))
+                if turn < times:
+                    kills.append(time.time())
+                    process.send_signal(signal.SIGKILL)
+        sending.set()
+        sender.join(60)
+        receiving.set()
+        receiver.join(60)
+        with np.load(folder / "sent.npz") as held:
+            first, moments = int(held["first"]), held["moments"]
+        rows = np.load(folder / "rows.npy")
+    return [_fresh(kill, first, moments, rows) for kill in kills]
+
+
+def _fresh(kill: float, first: int, moments: np.ndarray, rows: np.ndarray) -> float:
+    came = rows[rows[:, 1] > kill * 1e9]
+    sent = moments[np.clip(came[:, 0] - 1 - first, 0, len(moments) - 1)]
+    fresh = (sent > kill * 1e9) & (came[:, 1] - sent < FRESH * 1e9)
+    if not fresh.any():
+        raise RuntimeError("nothing was fresh again after a kill")
+    return float(came[fresh][0, 1] / 1e9 - kill)

@@ -1,0 +1,15 @@
+"""Small files that are replaced in one step."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that whoever reads it sees all of the old one or all of the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, file)
