@@ -225,6 +225,18 @@ def test_a_read_starts_at_its_offset_and_ends_at_its_limit(log):
     assert values(log.read("t", 0, 3, limit=4)) == [b"3", b"4", b"5", b"6"]
 
 
+def test_a_look_gives_what_a_read_would_and_disturbs_no_reader(log):
+    log.create_topic("t")
+    log.append_batch("t", [Message(b"%d" % i) for i in range(10)])
+    assert values(log.read("t", 0, 0, limit=3)) == [b"0", b"1", b"2"]
+    for _ in range(2):
+        assert values(log.peek("t", 0, 8)) == [b"8"]
+        assert values(log.peek("t", 0, 3, limit=20)) == [b"%d" % i for i in range(3, 10)]
+        assert log.peek("t", 0, 10) == []
+    assert refusal(lambda: log.peek("t", 0, 11)) == "offset-out-of-range"
+    assert values(log.read("t", 0, 3, limit=2)) == [b"3", b"4"]
+
+
 def test_a_read_is_bounded_in_bytes_but_gives_at_least_one_record(log):
     log.create_topic("t")
     for value in (b"a" * 100, b"b" * 100, b"c" * 100):

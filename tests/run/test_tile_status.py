@@ -42,7 +42,8 @@ def query(tmp_path):
     def made(*progress, run="1"):
         place, target = SimpleNamespace(checkpoint=tmp_path / run), SimpleNamespace(run=run)
         told = SimpleNamespace(recentProgress=list(progress))
-        return SimpleNamespace(tile_set=TILES, place=place, target=target, query=told)
+        about = {"mode": "micro-batch", "warming": False}
+        return SimpleNamespace(tile_set=TILES, place=place, target=target, query=told, **about)
 
     return made
 

@@ -276,6 +276,22 @@ def test_the_status_has_freshness_percentiles_lag_and_what_the_pipeline_said(wor
     assert said["pipeline"]["age_ms"] == 9000.0
 
 
+def test_a_query_that_has_just_started_says_nothing_of_how_fresh_things_are(world):
+    world.pipeline({"id": "a", "user": "ann", "at": BASE})
+    (tiles,) = (each.id for each in plan.tile_sets if each.id == "clicks.by_user")
+    assert world.serving.filler.latency[NAMES.topic(f"changelog.{tiles}")].run == "1"
+    world.tell({"component": "pipeline", "at": BASE, "streams": {}, "tile_sets": {tiles: {"warming": True}}})
+    world.serving.monitor.tick()
+    before = world.get("/status.json").json()["views"]["users"]
+    world.clock.advance("20s")
+    world.serving.monitor.tick()
+    after = world.get("/status.json").json()["views"]["users"]
+    assert world.serving.filler.latency[NAMES.topic(f"changelog.{tiles}")].run is None
+    assert after["warming"]
+    assert after["freshness_ms"] == before["freshness_ms"] + 20_000, "what is, is said"
+    assert after["freshness_p99_ms"] == before["freshness_p99_ms"], "but it is no sample"
+
+
 def test_samples_older_than_some_minutes_are_forgotten(world):
     world.pipeline()
     world.clock.advance("1m")

@@ -7,6 +7,7 @@ Whoever brings a session of their own keeps their settings; what Headrace's mean
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from headrace.run.avro import LIMITING
 from headrace.run.classes import keeping, starting
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+COLLECTOR = "-XX:+UseParallelGC"
+"""Java's default works beside the program all the time, for which few cores have no time: events would wait for it."""
 
 SETTINGS: dict[str, str] = {
     # When a query fails, Spark searches the error's whole text with a regular expression that recurses: on a small
@@ -67,10 +70,16 @@ def local_session(
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     classes = keeping(keep_classes) if keep_classes else starting(java)
-    builder = builder.config(JAVA_OPTIONS, f"{SETTINGS[JAVA_OPTIONS]} {classes}")
+    builder = builder.config(JAVA_OPTIONS, f"{SETTINGS[JAVA_OPTIONS]} {_collector()} {classes}")
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _collector() -> str:
+    """The garbage collector's option, unless the user has chosen one: Java takes no two."""
+    chosen = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    return "" if re.search(r"-XX:\+Use\w+GC\b", chosen) else COLLECTOR
 
 
 def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> SparkSession:

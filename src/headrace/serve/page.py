@@ -27,7 +27,7 @@ def _template() -> str:
 
 def render(status: Mapping[str, Any]) -> str:
     """The page for a status as `Monitor.status` gives it."""
-    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _filler)
+    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _latency, _filler)
     parts = [part(status) for part in shown]
     filled = {
         "project": escape(status["project"]),
@@ -177,6 +177,16 @@ def _filler(status: Mapping[str, Any]) -> str:
         _cell(status, "store/bytes", "bytes"),
     ]
     return _section("Store", [_table(heads, [_row("changelog", cells)])])
+
+
+def _latency(status: Mapping[str, Any]) -> str:
+    """How long events take, step by step."""
+    shares = ("p50", "p95", "p99")
+    rows = [
+        _row(step.replace("_", " "), [_cell(status, f"latency/{step}/{share}_ms", "ms") for share in shares])
+        for step in status["latency"]
+    ]
+    return _section("How long events take", [_table(["in the last minutes", *shares], rows)])
 
 
 def _section(title: str, sheets: Iterable[str]) -> str:

@@ -1,0 +1,19 @@
+"""What a session's JVM is started with."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.run.session import COLLECTOR, _collector
+
+
+@pytest.mark.parametrize("name", ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", COLLECTOR), ("-Xmx1g", COLLECTOR), ("-XX:+UseSerialGC", ""), ("-Xmx1g -XX:+UseZGC -Dx=1", "")],
+)
+def test_a_collector_that_the_user_has_chosen_is_the_only_one(monkeypatch, name, given, expected):
+    for each in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"):
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setenv(name, given)
+    assert _collector() == expected
