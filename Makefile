@@ -3,7 +3,7 @@
 #   make demo | test | test-fast | lint | docs | bench | bench-NAME | lock | clean | help
 #
 # JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes, and
-# PART=2 only its second part.
+# PART=2 only its second part, where it has several.
 
 PYTHON ?= python3
 VENV   := .venv

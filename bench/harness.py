@@ -140,7 +140,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{benchmark}.json"
     made = report(benchmark, [result for measure in wanted for result in measure(given.quick)], quick=given.quick)
-    if given.part is not None and file.exists():
+    if given.part is not None and not given.quick and file.exists():
         made["results"] = _kept(json.loads(file.read_text(encoding="utf-8")), made) + made["results"]
     file.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     if not given.quick:

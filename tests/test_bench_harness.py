@@ -71,6 +71,26 @@ def test_a_run_writes_its_results_and_only_a_full_one_the_table(tmp_path, capsys
     assert capsys.readouterr().err == "engine.p50_ms  8  missed: target 5\n"
 
 
+def test_a_part_keeps_what_the_others_measured_and_says_at_which_commit(tmp_path):
+    (tmp_path / "docs").mkdir()
+    file = tmp_path / "bench" / "results" / "engine.json"
+
+    def first(quick: bool) -> list[Result]:
+        return [Result("a", 1, "lower")]
+
+    def second(quick: bool) -> list[Result]:
+        return [Result("b", 2, "lower")]
+
+    assert run("engine", first, second, arguments=[], root=tmp_path) == 0
+    before = json.loads(file.read_text())
+    assert [row["name"] for row in before["results"]] == ["a", "b"]
+    file.write_text(json.dumps(before | {"commit": "abc1234"}))
+    assert run("engine", first, second, arguments=["--part", "2"], root=tmp_path) == 0
+    rows = {row["name"]: row for row in json.loads(file.read_text())["results"]}
+    assert (rows["a"]["commit"], "commit" in rows["b"]) == ("abc1234", False)
+    assert "| a (at abc1234) | 1 |" in (tmp_path / "docs" / "benchmarks.md").read_text()
+
+
 def test_the_table_shows_every_number_and_whether_its_target_was_met():
     rows = [Result("a", 2, "lower", 1.0, (1.5, 3)), Result("b", 7, "higher")]
     text = table([report("engine", rows)])
