@@ -7,7 +7,7 @@ its arrival. One plan for all, so that an engine runs every case in one query fo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import headrace as hr
@@ -71,16 +71,16 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-def every_aggregate(stream: Stream) -> dict[str, Measure | Ratio]:
-    """Every aggregate over every field that it takes, and over the event itself."""
+def every_aggregate(stream: Stream, fields: Iterable[str] = INPUTS, over: str = "1h") -> dict[str, Measure | Ratio]:
+    """Every aggregate over every one of the fields that it takes, and over the event itself."""
     made: dict[str, Measure | Ratio] = {}
     for name, kind in AGGREGATES.items():
         word, more = getattr(hr, name), _PARAMETERS.get(name, {})
         if not kind.needs_input:
-            made[name] = word(over="1h", **more)
-        for field in INPUTS:
+            made[name] = word(over=over, **more)
+        for field in fields:
             if isinstance(stream.column(field).type, kind.accepts):
-                made[f"{name}_{field}"] = word(field, over="1h", **more)
+                made[f"{name}_{field}"] = word(field, over=over, **more)
     return made
 
 
@@ -148,17 +148,7 @@ def views(source: Stream = orders) -> list[View]:
                 "session": hr.count(over=hr.session(gap="90s", max_length="30m")),
             },
         ),
-        hr.view(
-            "clickers",
-            clicks,
-            by="user",
-            features={
-                "n": hr.count(over="10m"),
-                "cents": hr.sum("cents", over="10m"),
-                "first": hr.first("cents", over="10m"),
-                "last": hr.last_n("cents", n=2, over="10m"),
-            },
-        ),
+        hr.view("clickers", clicks, by="user", features=every_aggregate(clicks, ["cents"], over="10m")),
     ]
 
 

@@ -113,10 +113,12 @@ def test_the_mode_is_not_part_of_what_a_tile_holds():
     assert only_tile_set(view).fingerprint == only_tile_set(view, mode="real-time").fingerprint
 
 
-def test_what_real_time_mode_was_not_tried_with_runs_as_micro_batch_and_says_why():
-    tiles = only_tile_set(cards({"top": hr.top_k("user", k=3, over="1h")}), mode="real-time")
+def test_what_cannot_run_event_by_event_runs_as_micro_batch_and_says_why():
+    view = cards({"n": hr.count(over="10m")})
+    (tiles,) = build([view], mode="real-time", log="embedded").tile_sets
     assert tiles.mode == "micro-batch"
-    assert tiles.mode_reason == "not tried in real-time mode: frequent"
+    assert tiles.mode_reason == "Spark reads event by event from Kafka only, and the log is embedded"
+    assert only_tile_set(view, mode="real-time").mode_reason is None
 
 
 def test_every_piece_of_state_has_a_retention():

@@ -127,8 +127,7 @@ def _tile_set(
         retention=None if None in reaches else max(reach for reach in reaches if reach is not None),
         mode=mode,
     )
-    monoids = frozenset(column.monoid.kind for column in made.partials)
-    reason = reason_against("tiles", mode, monoids, stream.format, log)
+    reason = reason_against("tiles", mode, stream.format, log)
     return made if reason is None else replace(made, mode="micro-batch", mode_reason=reason)
 
 

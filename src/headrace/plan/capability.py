@@ -36,23 +36,14 @@ STAGES: dict[str, dict[str, str | None]] = {
 }
 """stage -> mode -> None where it runs, else the reason why it does not."""
 
-UNTRIED_IN_REAL_TIME = frozenset({"frequent", "latest_n"})
-"""Monoids whose Spark aggregate has not been tried in real-time mode."""
 
+def reason_against(stage: str, mode: str, format: str = "json", log: str = "kafka") -> str | None:
+    """Why a stage over a stream of this format in this log does not run in a mode; None if it does.
 
-def reason_against(
-    stage: str, mode: str, monoids: frozenset[str] = frozenset(), format: str = "json", log: str = "kafka"
-) -> str | None:
-    """Why a stage with these monoids over a stream of this format in this log does not run in a mode; None if it does.
-
-    >>> reason_against("tiles", "real-time", frozenset({"count"})) is None
+    >>> reason_against("tiles", "real-time") is None
     True
-    >>> reason_against("tiles", "real-time", frozenset({"frequent"}))
-    'not tried in real-time mode: frequent'
+    >>> reason_against("tiles", "real-time", log="embedded")
+    'Spark reads event by event from Kafka only, and the log is embedded'
     """
     needed = (STAGES[stage], STAGES.get(f"admit {format}", STAGES["admit"]), STAGES[f"read {log}"])
-    reason = next((each[mode] for each in needed if each[mode]), None)
-    untried = monoids & UNTRIED_IN_REAL_TIME
-    if reason is None and stage == "tiles" and mode == "real-time" and untried:
-        return f"not tried in real-time mode: {', '.join(sorted(untried))}"
-    return reason
+    return next((each[mode] for each in needed if each[mode]), None)
