@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes
+.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ help: ## what can be made
 demo: $(READY) ## the example project over a generated payment stream; JSON=1 for one JSON object
 	@$(BIN)/headrace demo $(if $(JSON),--json)
 
-test: $(READY) java jars classes ## everything, Spark and a Kafka broker included
+test: $(READY) java jars classes redis ## everything, Spark and a Kafka broker included
 	$(PYTEST)
 
 test-fast: $(READY) ## what needs no JVM, in under a minute
@@ -76,3 +76,6 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . >&2
 	@touch $@
+
+redis:
+	@scripts/apt-need redis-server redis-server --version
