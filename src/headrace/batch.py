@@ -7,14 +7,13 @@ is the same on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import Clock, SystemClock
 from headrace.config import names
-from headrace.plan.model import TileSet
 from headrace.project import Project
 from headrace.project import load as load_project
 from headrace.topics import create, open_log, spark_jars, topics
@@ -52,11 +51,11 @@ def backfill(
     """
     from headrace.run.backfilling import run_backfill
 
-    loaded = project if isinstance(project, Project) else load_project(None if project is None else Path(project))
+    loaded = _loaded(project)
     with open_log(loaded.config) as log:
         create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
     with _session(loaded, spark) as session:
-        chosen = tile_sets(loaded, view)
+        chosen = loaded.plan().tile_sets_of(view)
         return run_backfill(loaded.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
 
 
@@ -72,15 +71,13 @@ def lake_tiles(
     """
     from headrace.run.backfilling import tiles_of_lake
 
-    loaded = project if isinstance(project, Project) else load_project(None if project is None else Path(project))
-    (chosen,) = tile_sets(loaded, view)
+    loaded = _loaded(project)
+    (chosen,) = loaded.plan().tile_sets_of(view)
     return tiles_of_lake(loaded.config, chosen, spark, before)
 
 
-def tile_sets(project: Project, view: str | None) -> Sequence[TileSet]:
-    """The tile sets of a view, or all."""
-    plan = project.plan()
-    return plan.tile_sets if view is None else (plan.view(view)[0].tile_set,)
+def _loaded(project: Project | str | Path | None) -> Project:
+    return project if isinstance(project, Project) else load_project(None if project is None else Path(project))
 
 
 @contextmanager
@@ -93,8 +90,5 @@ def _session(project: Project, spark: Any) -> Iterator[Any]:
 
     config = project.config
     file = names(config).path("run", "backfill-spark.log")
-    session = quiet_session(f"headrace {config.name} backfill", file, spark_jars(config, project.plan()))
-    try:
+    with quiet_session(f"headrace {config.name} backfill", file, spark_jars(config, project.plan())) as session:
         yield session
-    finally:
-        session.stop()

@@ -58,21 +58,20 @@ def place(tmp_path_factory):
 def streamed(spark, log, hand_over, run, checkpoint, most):
     """The run's stream to the end of the log, as the pipeline runs it."""
     from headrace.run.admit import judged
-    from headrace.run.publish import Place, tiles_to_changelog
-    from headrace.run.reach import happens_in_stream
+    from headrace.run.publish import Place
     from headrace.run.records import stream_of
     from headrace.run.source import register
-    from headrace.run.tiles import Target, admitted_once, changelog, tiles
+    from headrace.run.tile_query import TileQuery
+    from headrace.run.tiles import Target
 
     register(spark)
-    target = Target(run, "on_time", 3)
-    rows = judged(stream_of(spark, log, "payments", most, hand_over and hand_over.begin), payments)
-    once = admitted_once(rows.where(happens_in_stream(hand_over)), TILES)
-    publish = tiles_to_changelog(Place(log, CLOCK, "payments", checkpoint), TILES, target, "changelog")
-    made = changelog(tiles(once, TILES, 3), TILES, target).writeStream.outputMode("update")
-    query = made.option("checkpointLocation", str(checkpoint)).foreachBatch(publish).trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
-    assert all(state.numRowsDroppedByWatermark == 0 for each in query.recentProgress for state in each.stateOperators)
+    place, begin = Place(log, CLOCK, "payments", checkpoint), hand_over and hand_over.begin
+    records = judged(stream_of(spark, log, "payments", most, begin), payments)
+    tile = TileQuery(TILES, Target(run, "on_time", 3), place, "changelog", hand_over, judged=lambda _: records)
+    tile.in_micro_batches(to_the_end=True)
+    assert tile.query.awaitTermination(120)
+    told = [state for each in tile.query.recentProgress for state in each.stateOperators]
+    assert all(state.numRowsDroppedByWatermark == 0 for state in told)
 
 
 def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spark, place):

@@ -34,11 +34,8 @@ def run(path: Path | None, env: str | None, as_json: bool) -> None:
     loaded = project.load(path, env)
     config = loaded.config
     file = names(config).path("run", "late-spark.log")
-    session = quiet_session(f"headrace {config.name} late", file, spark_jars(config, loaded.plan()))
-    try:
+    with quiet_session(f"headrace {config.name} late", file, spark_jars(config, loaded.plan())) as session:
         told = publish_once(loaded.plan(), config, session)
-    finally:
-        session.stop()
     _show(told, as_json=as_json)
 
 

@@ -37,9 +37,7 @@ def command(view: str | None, path: Path | None, env: str | None, inspect: bool,
     from headrace import project
 
     loaded = project.load(path, env)
-    plan = loaded.plan()
-    wanted = plan.tile_sets if view is None else tuple(dict.fromkeys(each.tile_set for each in plan.view(view)))
-    found = report(loaded, wanted)
+    found = report(loaded, loaded.plan().tile_sets_of(view))
     if inspect:
         _inspect(loaded, found["tile_sets"])
     if as_json:
@@ -100,15 +98,12 @@ def _inspect(loaded: Project, tile_sets: dict[str, Any]) -> None:
     there = {name: each for name, each in tile_sets.items() if each["checkpoint"]}
     if not there:
         return
-    session = quiet_session("headrace state", names(loaded.config).path("run", "state-spark.log"))
-    try:
+    with quiet_session("headrace state", names(loaded.config).path("run", "state-spark.log")) as session:
         for each in there.values():
             held = inspect(session, _checkpoint(loaded, each["checkpoint"]))
             for name, operator in each["operators"].items():
                 found = held.get(name)
                 operator["held"] = found and {"rows": found.rows, "oldest": found.oldest, "newest": found.newest}
-    finally:
-        session.stop()
 
 
 def _show(tile_sets: dict[str, Any], *, inspected: bool) -> None:

@@ -148,6 +148,14 @@ class LakeTable:
         """How many rows the files have that may hold a moment within the spans [low, high]."""
         return sum(self._among(column, spans).column("num_records").to_pylist())
 
+    def least(self, column: str) -> int | None:
+        """The least moment that the files are known to hold; None when there is none."""
+        import pyarrow as pa
+
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        found = actions.column(f"min.{column}").cast(pa.int64()).to_pylist() if actions.num_rows else []
+        return min((moment for moment in found if moment is not None), default=None)
+
     def _among(self, column: str, spans: Sequence[tuple[int, int]]) -> pa.Table:
         """What the log says of the files that may hold a moment within the spans."""
         import numpy as np

@@ -185,6 +185,10 @@ class Plan:
     feature_sets: tuple[FeatureSet, ...]
     mode: str
 
+    def tile_sets_of(self, view: str | None) -> tuple[TileSet, ...]:
+        """The tile sets that a view's features are read from; all of them when no view is named."""
+        return self.tile_sets if view is None else tuple(dict.fromkeys(each.tile_set for each in self.view(view)))
+
     def view(self, name: str) -> tuple[PlannedFeature, ...]:
         """The planned features of one view."""
         found = tuple(feature for feature in self.features if feature.view.name == name)

@@ -29,7 +29,7 @@ from headrace.plan.model import TileSet
 from headrace.run.admit import OFFSET, PARTITION
 from headrace.run.append import in_parts
 from headrace.run.progress import as_of
-from headrace.run.reach import BEHIND, happens_in_stream, in_batch
+from headrace.run.reach import in_batch, in_stream
 from headrace.run.runs import Runs
 from headrace.run.silver import EVER, events
 from headrace.run.tiles import Target, changelog, tiles
@@ -64,7 +64,7 @@ class Filled:
     seconds: float = 0.0
 
 
-def hand_over(ground: Ground, session: SparkSession, clock: Clock, point: int | None = None) -> HandOver:
+def hand_over(ground: Ground, session: SparkSession, clock: Clock) -> HandOver:
     """Decide on a new run's point, cut and beginning, from the lake as it is now."""
     tile_set, silver = ground.tile_set, ground.silver
     silver.refresh()
@@ -72,11 +72,10 @@ def hand_over(ground: Ground, session: SparkSession, clock: Clock, point: int | 
     logged = {partition: offset for partition, offset in cut.items() if partition >= 0}
     # Whatever the lake does not have arrived then or later, so what happened before the point was late by then.
     known = as_of(ground.log, ground.source, logged, clock)
-    latest = known - tile_set.stream.allowed_lateness
-    chosen = latest if point is None else min(point, latest)
-    chosen -= chosen % tile_set.grain
+    point = known - tile_set.stream.allowed_lateness
+    point -= point % tile_set.grain
     version = silver.counter(TURN) or 0
-    made = HandOver(tile_set.fingerprint, ground.runs.next(tile_set), chosen, cut, {}, version)
+    made = HandOver(tile_set.fingerprint, ground.runs.next(tile_set), point, cut, {}, version)
     return msgspec.structs.replace(made, begin=_begin(ground, session, made))
 
 
@@ -84,8 +83,7 @@ def _begin(ground: Ground, session: SparkSession, made: HandOver) -> dict[int, i
     """Where the stream begins: at the first event of each partition that is the stream's."""
     stream = ground.tile_set.stream
     later = events(session, ground.silver, stream, [(made.point, EVER[1])])
-    streamed = later.where(f"NOT `{BEHIND}` AND `{PARTITION}` >= 0 AND {happens_in_stream(made)}")
-    firsts = streamed.groupBy(f"`{PARTITION}`").agg(F.expr(f"min(`{OFFSET}`)")).collect()
+    firsts = later.where(in_stream(made)).groupBy(f"`{PARTITION}`").agg(F.expr(f"min(`{OFFSET}`)")).collect()
     starts = ground.log.start_offsets(ground.source)
     begin = {p: made.cut.get(p, starts[p]) for p in starts} | {row[0]: row[1] for row in firsts}
     gone = {p: offset for p, offset in begin.items() if offset < starts[p]}
@@ -117,7 +115,7 @@ def fill(
         Called after every span.
     """
     began = time.monotonic()
-    low = _first(ground) if wanted.filled is None else wanted.filled
+    low = ground.silver.least(ground.tile_set.stream.event_time) if wanted.filled is None else wanted.filled
     done = Filled(wanted, low)
     for span in _spans(low, wanted.point, ground.tile_set.grain, at_once):
         held = ground.silver.rows(ground.tile_set.stream.event_time, [(span[0], span[1] - 1)])
@@ -151,18 +149,6 @@ def _in_parts(session: SparkSession, tasks: int) -> Iterator[None]:
     finally:
         for name, was in before.items():
             session.conf.set(name, was or "")
-
-
-def _first(ground: Ground) -> int | None:
-    """The first moment of which the lake knows an event."""
-    import pyarrow as pa
-
-    actions = pa.table(ground.silver.delta.get_add_actions(flatten=True))
-    if not actions.num_rows:
-        return None
-    found = actions.column(f"min.{ground.tile_set.stream.event_time}").cast(pa.int64()).to_pylist()
-    # A file without statistics may hold anything; no event is that old.
-    return min((moment for moment in found if moment is not None), default=None)
 
 
 def _spans(low: int | None, point: int, grain: int, at_once: int) -> Iterator[tuple[int, int]]:

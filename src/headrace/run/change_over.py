@@ -106,7 +106,7 @@ class ChangeOver:
     def told(self) -> dict[str, Any]:
         """What the status says of runs: which follow, and how the late lanes do."""
         followed = {tile.tile_set.id: tile.target.run for tile in self.following}
-        return {"following": followed, "late": self.late.status(self.plan.tile_sets)}
+        return {"following": followed, "late": self.late.status()}
 
     def stop(self) -> None:
         """End every query."""

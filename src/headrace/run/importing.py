@@ -57,16 +57,13 @@ def run_import(
     if found is not None and has_all(found, wish) and not behind(there[BRONZE], there.get(SILVER)):
         return Imported(found.partition, found.rows)
     jars = present(CONNECTOR) if stream.format.endswith("avro") else []
-    session = quiet_session(f"headrace {config.name} import", scratch / "spark.log", jars)
-    try:
+    with quiet_session(f"headrace {config.name} import", scratch / "spark.log", jars) as session:
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
         writer = (
             _dry_writer(config, stream, wish, scratch, session) if dry else _writer(config, stream, scratch, session)
         )
         return bring(writer, wish, scratch, most=config.archive_most, clock=clock or SystemClock(), progress=progress)
-    finally:
-        session.stop()
 
 
 def _writer(config: Config, stream: Stream, scratch: Path, session: SparkSession) -> LakeWriter:

@@ -6,7 +6,6 @@ The lake is filled by the archive; without it there is nothing to publish, and t
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,9 +115,8 @@ class LateJob:
         if self._thread is not None:
             self._thread.join(5)
 
-    def status(self, tile_sets: Iterable[TileSet]) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """What was published of each tile set, and how long after its arrival."""
-        wanted = {tile_set.id for tile_set in tile_sets}
         with self._lock:
             return {
                 name: {
@@ -130,7 +128,6 @@ class LateJob:
                     "positions": {} if held.lane is None else {str(p): o for p, o in held.lane.done.items()},
                 }
                 for (name, run), held in self._lanes.items()
-                if name in wanted
             }
 
 
@@ -149,4 +146,4 @@ def publish_once(plan: Plan, config: Config, session: SparkSession, clock: Clock
             checkpoint = named.path("checkpoints", checkpoint_of(tile_set, run.name))
             job.add(tile_set, run, named.topic(f"changelog.{tile_set.id}"), checkpoint)
         job.step()
-        return job.status(plan.tile_sets)
+        return job.status()

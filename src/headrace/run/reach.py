@@ -27,7 +27,7 @@ def in_batch(hand_over: HandOver | None) -> str:
     if hand_over is None:
         return "false"
     early = f"`{EVENT_TIME}` < {hand_over.point}"
-    return f"(NOT `{BEHIND}` AND {early} AND `{OFFSET}` < {_offset(hand_over.cut, otherwise=0)})"
+    return f"(NOT `{BEHIND}` AND {early} AND `{OFFSET}` < {_offset(hand_over.cut)})"
 
 
 def in_stream(hand_over: HandOver | None) -> str:
@@ -35,7 +35,7 @@ def in_stream(hand_over: HandOver | None) -> str:
     streamed = f"NOT `{BEHIND}` AND `{PARTITION}` >= 0"
     if hand_over is None:
         return f"({streamed})"
-    begun = f"`{OFFSET}` >= {_offset(hand_over.begin, otherwise=0)}"
+    begun = f"`{OFFSET}` >= {_offset(hand_over.begin)}"
     return f"({streamed} AND {happens_in_stream(hand_over)} AND {begun})"
 
 
@@ -52,10 +52,10 @@ def in_late_lane(hand_over: HandOver | None, late_policy: str) -> str:
 
 def before(positions: Mapping[int, int]) -> str:
     """The events that stand before some positions."""
-    return f"(`{OFFSET}` < {_offset(positions, otherwise=0)})"
+    return f"(`{OFFSET}` < {_offset(positions)})"
 
 
-def _offset(offsets: Mapping[int, int], *, otherwise: int) -> str:
-    """The offset of the event's own partition, as an expression."""
+def _offset(offsets: Mapping[int, int]) -> str:
+    """The offset of the event's own partition, as an expression; the first one of a partition that is not named."""
     cases = " ".join(f"WHEN {partition} THEN {offset}" for partition, offset in sorted(offsets.items()))
-    return f"(CASE `{PARTITION}` {cases} ELSE {otherwise} END)" if cases else str(otherwise)
+    return f"(CASE `{PARTITION}` {cases} ELSE 0 END)" if cases else "0"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -82,15 +83,20 @@ def _collector() -> str:
     return "" if re.search(r"-XX:\+Use\w+GC\b", chosen) else COLLECTOR
 
 
-def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> SparkSession:
-    """A session whose JVM writes to a file what it would write to stderr: its greetings are not for this terminal."""
+@contextmanager
+def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[SparkSession]:
+    """A session for the time being, whose JVM writes to a file what it would write to stderr: that is for people."""
     file.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.dup2(log, 2)
-        return local_session(name, jars=jars)
+        session = local_session(name, jars=jars)
     finally:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(log)
+    try:
+        yield session
+    finally:
+        session.stop()
