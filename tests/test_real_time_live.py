@@ -24,7 +24,7 @@ PER_SECOND, SECONDS, KILLS = 200, 20, 2
 SETTINGS = """
 [log]
 kind = "kafka"
-partitions = 2
+partitions = 1
 """
 
 

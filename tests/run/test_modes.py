@@ -35,16 +35,18 @@ def test_a_tile_set_runs_in_real_time_where_the_log_is_kafka(mode, log, planned)
 
 
 def test_what_cannot_run_in_real_time_runs_beside_it():
-    odd = hr.view("odd", clicks, by="id", features={"top": hr.top_k("user", k=2, over="1h")})
-    modes = {tiles.id: tiles.mode for tiles in build([users, odd], "real-time").tile_sets}
-    assert modes == {"clicks.by_user": "real-time", "clicks.by_id": "micro-batch"}
+    registered = hr.stream("orders", fields={"id": str, "at": hr.Timestamp}, event_time="at", format="confluent-avro")
+    orders = hr.view("orders", registered, by="id", features={"n": hr.count(over="1h")})
+    modes = {tiles.id: tiles.mode for tiles in build([users, orders], "real-time").tile_sets}
+    assert modes == {"clicks.by_user": "real-time", "orders.by_id": "micro-batch"}
 
 
 def test_slots_are_enough_for_every_real_time_run_and_the_one_that_follows_it():
     config = dataclasses.replace(CONFIG, partitions=3)
     assert slots(build([users]), config) == OTHERS
-    assert slots(build([users], "real-time"), config) == OTHERS + 2 * (3 + 2)
-    assert slots(build([users, everyone], "real-time"), config) == OTHERS + 4 * (3 + 2)
+    assert slots(build([users], "real-time"), config) == OTHERS + 2 * (3 + 1)
+    assert slots(build([users, everyone], "real-time"), config) == OTHERS + 4 * (3 + 1)
+    assert slots(build([users], "real-time"), dataclasses.replace(config, partitions=1)) == OTHERS + 2
 
 
 def test_more_slots_than_a_machine_can_have_are_refused_before_anything_starts():

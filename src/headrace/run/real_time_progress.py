@@ -30,6 +30,7 @@ class RealTimeProgress:
         self._mine = prefix(tile_set.fingerprint, run)
         self._judge, self._wanted = reader(tile_set.stream), tile_set.where.python() if tile_set.where else None
         (self._at,) = log.end_offsets(changelog).values()
+        self._partitions = len(log.end_offsets(source))
         self.included: dict[int, int] = {}
 
     def look(self, committed: dict[int, int], clock: Clock) -> tuple[dict[int, int], int]:
@@ -37,7 +38,11 @@ class RealTimeProgress:
         now = clock.now() - GUARD
         self._follow()
         moments = [now]
-        for partition, end in self.log.end_offsets(self.source).items():
+        ends = self.log.end_offsets(self.source)
+        if len(ends) != self._partitions:
+            # The query was made for those there were: new ones would be read late, or only when the others end.
+            raise RuntimeError(f"topic {self.source} had {self._partitions} partitions and has {len(ends)} now")
+        for partition, end in ends.items():
             at = max(self.included.get(partition, 0), committed.get(partition, 0))
             self.included[partition], waiting = self._past_the_silent(partition, at, end)
             moments += [] if waiting is None else [waiting]

@@ -44,6 +44,10 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Real-time mode: how long a row may wait for others on its way between two tasks.
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+    # There is one shuffle partition. Rows that are in one task already (`TileQuery`) need not be spread by their keys,
+    # which Spark insists on by default; and its list of what may run event by event lacks what says that they are.
+    "spark.sql.streaming.statefulOperator.useStrictDistribution": "false",
+    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     # What a plan shows of its sources' options: nothing that a Kafka cluster may take for a secret.
     "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas|keystore|truststore|token|credential",
     "spark.ui.enabled": "false",

@@ -104,10 +104,18 @@ class TileQuery:
 
     def _rows(self, mode: str) -> DataFrame:
         taken = self.judged(mode).where(happens_in_stream(self.hand_over))
-        once = admitted_once(taken, self.tile_set)
-        if mode == MICRO_BATCH:
-            once = watched(once, self.tile_set)
+        if mode == REAL_TIME:
+            once = admitted_once(taken, self.tile_set, self._in_one_task)
+        else:
+            once = watched(admitted_once(taken, self.tile_set), self.tile_set)
         return changelog(tiles(once, self.tile_set, self.target.partitions), self.tile_set, self.target)
+
+    def _in_one_task(self, rows: DataFrame) -> DataFrame:
+        """Rows of all partitions in one place, so that an event need not travel again to find its copies and its tile.
+
+        The rows of a single partition stay where they were read: the whole query is one task.
+        """
+        return rows.coalesce(1) if self.target.partitions == 1 else rows.repartition(1)
 
     def in_micro_batches(self, *, to_the_end: bool = False) -> None:
         """Go on in micro-batches, for ever or to the end that the log has now."""

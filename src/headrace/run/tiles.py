@@ -7,7 +7,7 @@ rows are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -33,16 +33,19 @@ class Target:
     version: int | None = None
 
 
-def admitted_once(judged: DataFrame, tile_set: TileSet) -> DataFrame:
+def admitted_once(
+    judged: DataFrame, tile_set: TileSet, gathered: Callable[[DataFrame], DataFrame] = lambda rows: rows
+) -> DataFrame:
     """The admitted records of the on-time lane, each event once.
 
     In a stream, identities are forgotten when no copy can come any more. What was appended after its tile was closed is
-    left to the late lane: Spark's watermark would drop it here.
+    left to the late lane: Spark's watermark would drop it here. `gathered` may bring rows together that are to be
+    compared; that comes after the watermark, which forgets how rows are spread.
     """
     admitted = judged.where(f"`{VERDICT}` = 'admitted' AND NOT `{CLOSED}`")
     timed = admitted.withColumn(TIME, F.expr(f"timestamp_micros(`{EVENT_TIME}`)"))
     if timed.isStreaming:
-        timed = timed.withWatermark(f"`{TIME}`", f"{tile_set.watermark_delay} microseconds")
+        timed = gathered(timed.withWatermark(f"`{TIME}`", f"{tile_set.watermark_delay} microseconds"))
     if tile_set.stream.event_id is None:
         return timed
     if timed.isStreaming:
