@@ -10,6 +10,7 @@ import pytest
 import headrace as hr
 from headrace.config import parse
 from headrace.errors import ConfigError
+from headrace.log import MemoryLog
 from headrace.plan.build import build
 from headrace.run.progress import batch_end, last_batch_end, translate
 from headrace.run.slots import MOST, OTHERS, slots
@@ -47,6 +48,12 @@ def test_slots_are_enough_for_every_real_time_run_and_the_one_that_follows_it():
     assert slots(build([users], "real-time"), config) == OTHERS + 2 * (3 + 1)
     assert slots(build([users, everyone], "real-time"), config) == OTHERS + 4 * (3 + 1)
     assert slots(build([users], "real-time"), dataclasses.replace(config, partitions=1)) == OTHERS + 2
+
+
+def test_a_topic_that_is_there_has_its_own_number_of_partitions():
+    log = MemoryLog()
+    log.create_topic("clicks", partitions=5)
+    assert slots(build([users], "real-time"), CONFIG, log) == OTHERS + 2 * (5 + 1)
 
 
 def test_more_slots_than_a_machine_can_have_are_refused_before_anything_starts():

@@ -182,7 +182,9 @@ class Pipeline:
 
 def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:
     """Run a plan's pipeline until told to stop."""
-    session = local_session(f"headrace {config.name}", slots(plan, config), spark_jars(config, plan))
+    with open_log(config) as log:
+        needed = slots(plan, config, log)
+    session = local_session(f"headrace {config.name}", needed, spark_jars(config, plan))
     register(session)
     pipeline = Pipeline(plan, config, session, clock or SystemClock())
     pipeline.late.start()
