@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from headrace.run.append import in_parts
 from headrace.run.progress import as_of
 from headrace.run.reach import in_batch, in_stream
 from headrace.run.runs import Runs
+from headrace.run.session import settings
 from headrace.run.silver import EVER, events
 from headrace.run.tiles import Target, changelog, tiles
 from headrace.store.changelog import FILLED, FILLING, HandOver
@@ -121,7 +121,7 @@ def fill(
         held = ground.silver.rows(ground.tile_set.stream.event_time, [(span[0], span[1] - 1)])
         if not held:
             continue
-        with _in_parts(session, max(LEAST_TASKS, held // EVENTS_PER_TASK)):
+        with settings(session, _in_parts(max(LEAST_TASKS, held // EVENTS_PER_TASK))):
             rows = _rows(ground, session, wanted, span).toLocalIterator(prefetchPartitions=True)
             for part in in_parts(Message(row.value.encode(), row.key.encode()) for row in rows):
                 ground.log.append_batch(ground.changelog, part)
@@ -137,18 +137,9 @@ def fill(
     return done
 
 
-@contextmanager
-def _in_parts(session: SparkSession, tasks: int) -> Iterator[None]:
-    """While entered, aggregates have so many tasks: rows are fetched from one after the other."""
-    wanted = {"spark.sql.shuffle.partitions": str(tasks), "spark.sql.adaptive.coalescePartitions.enabled": "false"}
-    before = {name: session.conf.get(name) for name in wanted}
-    try:
-        for name, value in wanted.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name, was in before.items():
-            session.conf.set(name, was or "")
+def _in_parts(tasks: int) -> dict[str, str]:
+    """With so many tasks for aggregates, rows are fetched from one after the other."""
+    return {"spark.sql.shuffle.partitions": str(tasks), "spark.sql.adaptive.coalescePartitions.enabled": "false"}
 
 
 def _spans(low: int | None, point: int, grain: int, at_once: int) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -85,6 +85,19 @@ def _collector() -> str:
     """The garbage collector's option, unless the user has chosen one: Java takes no two."""
     chosen = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
     return "" if re.search(r"-XX:\+Use\w+GC\b", chosen) else COLLECTOR
+
+
+@contextmanager
+def settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """While entered, a session has these settings: for what is run or started meanwhile."""
+    before = {name: session.conf.get(name, None) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, was in before.items():
+            session.conf.unset(name) if was is None else session.conf.set(name, was)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from headrace.run.progress import as_of, last_batch, last_batch_end, translate
 from headrace.run.publish import Place, progress_message, tiles_to_changelog
 from headrace.run.reach import happens_in_stream
 from headrace.run.real_time_progress import RealTimeProgress
+from headrace.run.session import settings
 from headrace.run.tiles import Target, admitted_once, changelog, tiles
 from headrace.store.changelog import HandOver
 
@@ -38,6 +39,8 @@ EVERY = SECOND
 """How often a real-time query says how far it is."""
 WARM_UP = {MICRO_BATCH: 10 * SECOND, REAL_TIME: 30 * SECOND}
 """How long after its start a query is slower than it will be: Java compiles as it goes."""
+FORGETTING = {"spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2"}
+"""State that nobody needs goes while events come, two rows for each; at the end of a batch all would be searched."""
 NEAR = 5.0
 """Seconds for which stopping waits for the end of a real-time batch that is near."""
 
@@ -133,11 +136,13 @@ class TileQuery:
         """Go on event by event."""
         translate(self.place.checkpoint, self.place.source)
         self._real_time_progress = None
-        writer = self._written(self._rows(REAL_TIME)).format("kafka").options(**(self.sink or {}))
+        rows = self._rows(REAL_TIME)
+        writer = self._written(rows).format("kafka").options(**(self.sink or {}))
         length = f"{max(1, self.batch // SECOND)} seconds"
         # PySpark's stubs do not know this trigger yet.
         writer = writer.trigger(realTime=length)  # type: ignore[call-overload]
-        self.mode, self.query, self.started_at = REAL_TIME, writer.start(), self.place.clock.now()
+        with settings(rows.sparkSession, FORGETTING):
+            self.mode, self.query, self.started_at = REAL_TIME, writer.start(), self.place.clock.now()
 
     @property
     def warming(self) -> bool:
