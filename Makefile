@@ -30,7 +30,7 @@ demo: $(READY) ## the example project over a generated payment stream; JSON=1 fo
 test: $(READY) java jars classes redis ## everything, Spark and a Kafka broker included
 	$(PYTEST)
 
-test-fast: $(READY) ## what needs no JVM, in under a minute
+test-fast: $(READY) redis ## what needs no JVM, in under a minute
 	$(PYTEST) -m "not spark and not kafka"
 
 lint: $(READY) ## style, types, layers

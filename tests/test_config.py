@@ -124,6 +124,7 @@ def test_every_setting_has_a_variable_that_works(name):
         "a whole number": [str(max(7, SETTINGS[name].least))],
         "brokers": ["other:9092"],
         "an address": ["https://other:8081"],
+        "a Redis address": ["redis://other:6380"],
         "env:NAME": ["env:OTHER"],
         "a table of text": ['{"client.id": "other"}'],
     }

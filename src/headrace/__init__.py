@@ -34,12 +34,15 @@ from headrace.schema.types import Decimal, Timestamp, optional
 
 if TYPE_CHECKING:
     from headrace.batch import backfill, lake_tiles
+    from headrace.client import AsyncClient, Client
     from headrace.notebook import preview
     from headrace.producer import Producer
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Decimal",
     "FeatureSet",
     "HeadraceError",
@@ -82,7 +85,14 @@ __all__ = [
 ]
 
 
-_LAZY = {"backfill": "batch", "lake_tiles": "batch", "preview": "notebook", "Producer": "producer"}
+_LAZY = {
+    "AsyncClient": "client",
+    "Client": "client",
+    "backfill": "batch",
+    "lake_tiles": "batch",
+    "preview": "notebook",
+    "Producer": "producer",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,8 @@ DEFAULT = "default"
 FROM_ENVIRONMENT = "env:"
 _BROKER = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 BROKERS = rf"(?:{_BROKER}(?:,{_BROKER})*)?"
+_REDIS_OPTION = r"(?:db|ssl_ca_certs|ssl_certfile|ssl_keyfile)=[^&@\s]+"
+REDIS = rf"(?:rediss?|unix)://[^@?#\s]+(?:\?{_REDIS_OPTION}(?:&{_REDIS_OPTION})*)?|env:[A-Za-z_][A-Za-z0-9_]*"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Config:
     archive_every: int
     archive_most: int
     late_every: int
+    store_kind: str
+    store_url: str
     host: str
     port: int
     max_body: int
@@ -206,6 +210,9 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
         hint = "Write http:// or https://, a host and perhaps a port; a user goes into schema.registry_user."
         # Whoever writes an address with a user in front of it has a password there too.
         raise ConfigError("bad-setting", message, got=shown(value.rpartition("@")[2]), hint=hint, where=where)
+    if setting.takes == "a Redis address" and not re.fullmatch(REDIS, value):
+        hint = 'Write redis://host:port/number; one with a password goes into a variable, as in "env:REDIS_URL".'
+        raise ConfigError("bad-setting", message, got="something else", hint=hint, where=where)
     if setting.takes == "env:NAME" and not re.fullmatch(r"(?:env:[A-Za-z_][A-Za-z0-9_]*)?", value):
         hint = 'Put the secret into an environment variable and write its name, as in "env:REGISTRY_PASSWORD".'
         raise ConfigError("bad-setting", message, got="something else", hint=hint, where=where)
@@ -291,6 +298,8 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         archive_every=value["archive.every"],
         archive_most=value["archive.most"],
         late_every=value["late.every"],
+        store_kind=value["store.kind"],
+        store_url=value["store.url"],
         host=value["serve.host"],
         port=value["serve.port"],
         max_body=value["serve.max_body"],

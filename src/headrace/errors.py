@@ -85,9 +85,11 @@ CODES: dict[str, str] = {
     # the store
     "bad-changelog": "A changelog record or the partial columns in it cannot be read.",
     "store-locked": "Another process writes to the store.",
-    "store-failed": "The files of the store cannot be read or written.",
+    "store-failed": "The files of the store cannot be read or written, or Redis refuses to.",
     "store-format": "The store was written in a format this version does not know.",
     "store-ahead": "The store was filled from another log than the one it follows.",
+    "store-unreachable": "Redis does not answer in time, or refuses who asks.",
+    "store-moved": "Another process has moved a shared store on, or emptied it; it is looked at again.",
     # the lake
     "lake-conflict": "The lake holds something else than what is to be written to it.",
     "lake-failed": "The tables of the lake cannot be read or written.",

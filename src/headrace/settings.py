@@ -13,6 +13,7 @@ VARIABLE = "HEADRACE_"
 NUMBER = "a whole number"
 TABLE = "a table of text"
 LOGS = ("embedded", "kafka")
+STORES = ("lmdb", "redis")
 MODES = ("micro-batch", "real-time")
 COMPATIBILITIES = ("backward", "forward", "full", "none")
 
@@ -197,6 +198,20 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "a duration",
                 "10s",
                 "How often the pipeline looks into the lake for events that came too late for it.",
+            ),
+            Setting(
+                "store.kind",
+                "a choice",
+                "lmdb",
+                "Where tiles are kept for serving: in a file of each process's own, or in a Redis that replicas share.",
+                choices=STORES,
+            ),
+            Setting(
+                "store.url",
+                "a Redis address",
+                "redis://127.0.0.1:6379",
+                "The Redis: redis://host:port/number, rediss:// for TLS, unix:///path, or `env:NAME` for a variable "
+                "that holds it. An address with a password must come from a variable; it is never shown.",
             ),
             Setting("serve.host", "a host", "127.0.0.1", "The address that serving listens on."),
             Setting("serve.port", NUMBER, "8787", "The port that serving listens on; 0 takes a free one.", most=65_535),

@@ -199,6 +199,7 @@ ANSWER = {
     "freshness_ms": 1234.5,
     "missing": False,
     "stale": True,
+    "mode": "micro-batch",
 }
 
 
@@ -251,7 +252,7 @@ def test_get_as_json_is_the_answer_with_all_its_digits(ask, monkeypatch):
 @pytest.mark.usefixtures("serving")
 def test_get_passes_on_what_serving_refuses(ask):
     code, out, err = ask("get", "card_activity", "card=no")
-    assert (code, out, "error: No." in err, "code: not-found" in err) == (1, "", True, True)
+    assert (code, out, "error: No." in err, "code: not-found" in err) == (2, "", True, True)
 
 
 @pytest.mark.usefixtures("serving")

@@ -1,46 +1,105 @@
-"""`headrace get`: the features of a key as serving answers them now."""
+"""`headrace get`: the features of a key as serving answers them now, or with --watch as they change."""
 
 from __future__ import annotations
 
-import http.client
+import contextlib
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
 from headrace.cli import options
 from headrace.cli.output import data, table, talk
-from headrace.errors import CODES, HeadraceError, ProjectError, UsageError, did_you_mean, shown
+from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
 
 if TYPE_CHECKING:
+    from headrace.client import Client
     from headrace.define.view import View
     from headrace.project import Project
 
-TIMEOUT = 10.0
+TIMEOUT = "10s"
+EVERY = "1s"
 
 
 @click.command("get")
 @click.argument("view", metavar="VIEW")
 @click.argument("key", nargs=-1, metavar="[COLUMN=VALUE]...")
 @options.project_options
-@options.as_json
-def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None, as_json: bool) -> None:
+@click.option("-w", "--watch", is_flag=True, help="Go on with what changes, a line for each change, until Ctrl-C.")
+@click.option("--every", metavar="DURATION", help=f"How often --watch looks; {EVERY} when left out.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --watch one for each change.")
+def command(
+    view: str, key: tuple[str, ...], path: Path | None, env: str | None, watch: bool, every: str | None, as_json: bool
+) -> None:
     """Show the features of a key as they are now.
 
     The key names every column the view is kept by, as in `headrace get card_activity card=42`. The values come over
-    HTTP from the project's serving process, with how fresh they are.
+    HTTP from the project's serving process, with how fresh they are. With --watch a line says when a value has changed,
+    and from what to what; a serving process that is started again is waited for.
     """
     from headrace import project
     from headrace.supervisor import place
 
+    pause = seconds(every, watch=watch)
     loaded = project.load(path, env)
     found = find_view(loaded, view)
-    parts = [quote(part, safe="") for part in key_of(found, key)]
-    url = place.serve_url(place.place(loaded.config))
-    body = fetch(f"{url}/v1/features/{'/'.join([found.name, *parts])}")
+    parts = key_of(found, key)
+    where = place.place(loaded.config)
+
+    with contextlib.closing(Asking(lambda: place.serve_url(where))) as asking:
+
+        def read() -> bytes:
+            return asking.client().features_json(found.name, parts)
+
+        if watch:
+            from headrace.cli.get_watch import follow
+
+            follow(read, lambda: time.sleep(pause), as_json=as_json)
+        else:
+            show(read(), as_json=as_json)
+
+
+class Asking:
+    """A client of serving wherever it answers now: one that is started again may do so on another port."""
+
+    def __init__(self, where: Callable[[], str]) -> None:
+        self._where = where
+        self._client: Client | None = None
+
+    def client(self) -> Client:
+        """The client, kept as long as the address stays."""
+        from headrace.client import Client
+
+        url = self._where()
+        if self._client is None or self._client.url != url:
+            self.close()
+            # As long as a person waits, all in all.
+            self._client = Client(url, timeout=TIMEOUT, within=TIMEOUT)
+        return self._client
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self._client is not None:
+            self._client.close()
+
+
+def seconds(every: str | None, *, watch: bool) -> float:
+    """How long to wait between two looks."""
+    from headrace.clock import SECOND, duration
+
+    if every is not None and not watch:
+        raise UsageError("bad-usage", "--every says how often --watch looks.", hint="Add --watch, or leave it out.")
+    try:
+        return duration(every or EVERY) / SECOND
+    except DefinitionError as error:
+        raise UsageError("bad-usage", "--every cannot be read.", got=error.got, hint="Say 500ms, 1s or 1m.") from None
+
+
+def show(body: bytes, *, as_json: bool) -> None:
+    """The answer as a table and a word on how fresh it is, or as it came."""
     if as_json:
         import msgspec
 
@@ -48,7 +107,7 @@ def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None,
         data(msgspec.json.format(body, indent=2).decode())
         return
     answer = json.loads(body, parse_float=str)
-    table(("feature", "value"), [(name, _value(value)) for name, value in answer["features"].items()])
+    table(("feature", "value"), [(name, value_text(value)) for name, value in answer["features"].items()])
     talk(_freshness(answer))
 
 
@@ -78,28 +137,8 @@ def key_of(view: View, given: Sequence[str]) -> list[str]:
     return [found[name] for name in view.by]
 
 
-def fetch(url: str) -> bytes:
-    """The JSON object that serving answers; its errors are raised as they are."""
-    from headrace.supervisor.stack import ask
-
-    hint = "See `headrace status` and `headrace logs serve`."
-    try:
-        status, body = ask(url, TIMEOUT)
-        answer = json.loads(body)
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise HeadraceError("no-answer", "Serving did not answer.", got=shown(str(error)), hint=hint) from error
-    if status == 200 and isinstance(answer, dict):
-        return body
-    told = answer.get("error") if isinstance(answer, dict) else None
-    if isinstance(told, dict) and told.get("code") in CODES:
-        raise HeadraceError(
-            told["code"], str(told.get("message")), got=told.get("got"), hint=told.get("hint"), where=told.get("where")
-        )
-    message = f"Serving answered with HTTP status {status}."
-    raise HeadraceError("no-answer", message, got=shown(answer), hint=hint)
-
-
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value as a person reads it: text without quotes, everything else as JSON writes it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

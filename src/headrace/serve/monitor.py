@@ -68,9 +68,9 @@ class Monitor:
     def tick(self) -> None:
         """Look once: at the log, the pipeline's words and the freshness of every tile set; tell it now and then."""
         now = self._clock.now()
-        for tiles in self._plan.tile_sets:
-            self._sample(tiles, now)
         try:
+            for tiles in self._plan.tile_sets:
+                self._sample(tiles, now)
             self._look()
             if now - self._published >= PUBLISH:
                 self._published = now
@@ -83,7 +83,7 @@ class Monitor:
             self._log_error = None
         except HeadraceError as error:
             if self._log_error is None:
-                _logger.error("the log cannot be used: %s", error)
+                _logger.error("the log or the store cannot be used: %s", error)
             self._log_error = error.message
 
     def _look(self) -> None:

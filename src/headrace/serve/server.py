@@ -29,8 +29,8 @@ from headrace.serve.events import Intake
 from headrace.serve.limits import Limits
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
-from headrace.store.lmdb import LmdbStore
 from headrace.store.materialise import Materialiser
+from headrace.store.opening import open_store
 from headrace.store.protocol import Store
 from headrace.topics import RUNS, create, open_log, topics
 from headrace.whole import write_whole
@@ -66,7 +66,7 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clo
     with listening(config.host, config.port if port is None else port) as listener, open_log(config) as log:
         create(log, topics(plan, named, config.partitions))
         ids = registry_of(config, [stage.stream for stage in plan.admissions])
-        with LmdbStore(named.path("store")) as store:
+        with open_store(config) as store:
             try:
                 serving = Serving(plan, log, store, named, clock, ids, Limits.of(config))
                 serve(listener, serving, stop, lambda: announce(ready, listener))

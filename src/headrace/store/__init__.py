@@ -1,8 +1,9 @@
 """The store: the newest tiles of every key, and how far the changelog has been folded into it.
 
 A store is a fold of the changelog that can be thrown away and filled again. `changelog` says what the rows are,
-`protocol` what a store does, `memory` and `lmdb` are two that do it, `materialise` fills any of them from a log. What
-the partial columns of a tile mean is not known here: `serve.reading` merges them into feature values.
+`protocol` what a store does, `memory`, `lmdb` and `redis` are three that do it, `opening` opens the one that is set,
+`materialise` fills any of them from a log. What the partial columns of a tile mean is not known here: `serve.reading`
+merges them into feature values.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from headrace.store.lmdb import LmdbStore
 from headrace.store.materialise import Materialiser
 from headrace.store.memory import MemoryStore
 from headrace.store.protocol import Stats, Store, StoredTile
+from headrace.store.redis import RedisStore
 
 __all__ = [
     "Gone",
@@ -20,6 +22,7 @@ __all__ = [
     "Materialiser",
     "MemoryStore",
     "ProgressRow",
+    "RedisStore",
     "Row",
     "Stats",
     "Store",

@@ -14,36 +14,23 @@ from typing import Any
 import msgspec
 
 from headrace.errors import HeadraceError
-from headrace.store.changelog import Gone, HandOver, Key, ProgressRow, Row, TileRow
+from headrace.store.changelog import HandOver, Key, ProgressRow, Row
 from headrace.store.environment import FIRST_SIZE, Environment
 from headrace.store.identity import fitted, place_of, placed, prefix_of
 from headrace.store.protocol import END, FIRST, Stats, StoredTile
+from headrace.store.value import (
+    HAND_OVER,
+    PROGRESS,
+    Change,
+    folded,
+    read_hand_over,
+    read_progress,
+    read_value,
+    tile_of,
+    value_of,
+    write,
+)
 
-PROGRESS, HAND_OVER = b"progress:", b"hand-over:"
-
-
-class _Value(msgspec.Struct, array_like=True, gc=False):
-    """A tile's row as it is kept; `whole` is the prefix when the key in the table is only its digest."""
-
-    version: int
-    partials: bytes
-    positions: Mapping[int, int]
-    times: tuple[int | None, int | None]
-    whole: bytes | None = None
-
-
-class _Change(msgspec.Struct, gc=False):
-    """What a batch does to one identity: forget what is stored, then offer a row."""
-
-    prefix: bytes
-    forget: bool = False
-    row: TileRow | None = None
-
-
-_write = msgspec.msgpack.Encoder().encode
-_value = msgspec.msgpack.Decoder(_Value).decode
-_progress = msgspec.msgpack.Decoder(ProgressRow).decode
-_hand_over = msgspec.msgpack.Decoder(HandOver).decode
 _offsets = msgspec.msgpack.Decoder(dict[int, int]).decode
 _count = msgspec.msgpack.Decoder(int).decode
 
@@ -63,6 +50,7 @@ class LmdbStore:
     Examples
     --------
     >>> import tempfile
+    >>> from headrace.store import TileRow
     >>> with LmdbStore(tempfile.mkdtemp()) as store:
     ...     store.apply([TileRow("ab", "r", ("42",), 0, "on_time", version=1)], "changelog.x", {0: 1})
     ...     [tile.version for tile in store.tiles("ab", "r", ("42",))], store.position("changelog.x")
@@ -80,31 +68,31 @@ class LmdbStore:
 
     def apply(self, rows: Iterable[Row], topic: str, positions: Mapping[int, int]) -> None:
         """See `Store.apply`."""
-        tiles, about_runs = _folded(rows)
+        tiles, about_runs = folded(rows, fitted)
         meta = self._env.meta
 
         def work(transaction: Any) -> None:
             born = sum(self._change(transaction, identity, change) for identity, change in tiles.items())
             if born:
-                transaction.put(b"keys", _write(_keys(transaction, meta) + born), db=meta)
+                transaction.put(b"keys", write(_keys(transaction, meta) + born), db=meta)
             for name, said in about_runs.items():
                 if said is None:
-                    transaction.delete(name, db=meta)
+                    transaction.delete(_run_name(*name), db=meta)
                 else:
-                    transaction.put(name, _write(said), db=meta)
+                    transaction.put(_run_name(*name), write(said), db=meta)
             found = transaction.get(_position(topic), db=meta)
             known = {} if found is None else _offsets(found)
-            transaction.put(_position(topic), _write(known | dict(positions)), db=meta)
+            transaction.put(_position(topic), write(known | dict(positions)), db=meta)
 
         self._env.write(work)
 
-    def _change(self, transaction: Any, identity: bytes, change: _Change) -> int:
+    def _change(self, transaction: Any, identity: bytes, change: Change) -> int:
         """Apply one change; how many keys there are more by it."""
         tiles, row = self._env.tiles, change.row
         prefix = fitted(change.prefix)
         whole = None if prefix == change.prefix else change.prefix
         found = transaction.get(identity, db=tiles)
-        before = None if found is None else _value(found)
+        before = None if found is None else read_value(found)
         if before is not None and before.whole != whole:
             raise HeadraceError("store-failed", "Two keys of the store have one digest.", got=identity.hex())
         if row is None:
@@ -113,8 +101,7 @@ class LmdbStore:
         if before is not None and not change.forget and row.version < before.version:
             return 0
         born = before is None and not self._any(transaction, prefix)
-        times = (row.max_event_time, row.max_arrived_at)
-        transaction.put(identity, _write(_Value(row.version, row.partials, row.positions, times, whole)), db=tiles)
+        transaction.put(identity, value_of(row, whole), db=tiles)
         return int(born)
 
     def _any(self, transaction: Any, prefix: bytes) -> bool:
@@ -146,9 +133,9 @@ class LmdbStore:
                 tile, lane = place_of(identity, length)
                 if tile >= high:
                     break
-                value = _value(data)
+                value = read_value(data)
                 if value.whole == expected:
-                    found.append(StoredTile(tile, lane, value.version, value.partials, value.positions, *value.times))
+                    found.append(tile_of(tile, lane, value))
         return found
 
     def holds(self, tile_set: str, run: str, key: Key) -> bool:
@@ -156,17 +143,17 @@ class LmdbStore:
         whole = prefix_of(tile_set, run, key)
         with self._env.reading() as transaction:
             first = next(self._scan(transaction, fitted(whole)), None)
-            return first is not None and _value(first[1]).whole in (None, whole)
+            return first is not None and read_value(first[1]).whole in (None, whole)
 
     def progress(self, tile_set: str) -> dict[str, ProgressRow]:
         """See `Store.progress`."""
-        return {run: _progress(data) for run, data in self._about_runs(PROGRESS, tile_set)}
+        return {run: read_progress(data) for run, data in self._about_runs(PROGRESS, tile_set)}
 
     def hand_overs(self, tile_set: str) -> dict[str, HandOver]:
         """See `Store.hand_overs`."""
-        return {run: _hand_over(data) for run, data in self._about_runs(HAND_OVER, tile_set)}
+        return {run: read_hand_over(data) for run, data in self._about_runs(HAND_OVER, tile_set)}
 
-    def _about_runs(self, kind: bytes, tile_set: str) -> list[tuple[str, bytes]]:
+    def _about_runs(self, kind: str, tile_set: str) -> list[tuple[str, bytes]]:
         """What is kept of one kind for each run of a tile set."""
         prefix, found = _run_name(kind, tile_set, ""), []
         with self._env.reading() as transaction:
@@ -190,27 +177,6 @@ class LmdbStore:
         self._env.close()
 
 
-def _folded(rows: Iterable[Row]) -> tuple[dict[bytes, _Change], dict[bytes, ProgressRow | HandOver | None]]:
-    """What a batch comes to: one change for each identity, so that a row rewritten ten times is written once."""
-    tiles: dict[bytes, _Change] = {}
-    about_runs: dict[bytes, ProgressRow | HandOver | None] = {}
-    for row in rows:
-        if isinstance(row, ProgressRow):
-            about_runs[_run_name(PROGRESS, row.tile_set, row.run)] = row
-        elif isinstance(row, HandOver):
-            about_runs[_run_name(HAND_OVER, row.tile_set, row.run)] = row
-        elif row.tile is None:
-            about_runs |= {_run_name(kind, row.tile_set, row.run): None for kind in (PROGRESS, HAND_OVER)}
-        else:
-            prefix = prefix_of(row.tile_set, row.run, row.key)
-            change = tiles.setdefault(placed(fitted(prefix), row.tile, row.lane), _Change(prefix))
-            if isinstance(row, Gone):
-                change.forget, change.row = True, None
-            elif change.row is None or row.version >= change.row.version:
-                change.row = row
-    return tiles, about_runs
-
-
 def _keys(transaction: Any, meta: Any) -> int:
     found = transaction.get(b"keys", db=meta)
     return 0 if found is None else _count(found)
@@ -220,5 +186,5 @@ def _position(topic: str) -> bytes:
     return b"position:" + topic.encode()
 
 
-def _run_name(kind: bytes, tile_set: str, run: str) -> bytes:
-    return kind + tile_set.encode() + b"\0" + run.encode()
+def _run_name(kind: str, tile_set: str, run: str) -> bytes:
+    return f"{kind}:{tile_set}\0{run}".encode()

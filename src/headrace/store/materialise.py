@@ -7,6 +7,7 @@ passed; everything else that fails ends the run with its error, for a supervisor
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
 from threading import Event
@@ -25,6 +26,9 @@ BATCH = 5_000
 
 PATIENCE = 0.1
 """Seconds between two looks at `stop` while nothing arrives."""
+
+AWAY = 1.0
+"""Seconds between two tries of a store that cannot be reached, and between two looks at where it is."""
 
 TURN = 0.03
 """Seconds in which each of several topics is looked at once."""
@@ -94,10 +98,34 @@ class Materialiser:
         return behind
 
     def run(self, stop: Event) -> None:
-        """Fold what comes until told to stop; between records it waits, it does not spin."""
+        """Fold what comes until told to stop; between records it waits, it does not spin.
+
+        A store that cannot be reached is waited for, and told of once; one that came back empty is filled again.
+        """
+        reached, looked = True, time.monotonic()
         while not stop.is_set():
-            if not self.step():
+            try:
+                worked = self.step()
+                if time.monotonic() - looked > AWAY:
+                    looked = time.monotonic()
+                    self._forget_where_the_store_is_not()
+            except HeadraceError as error:
+                if error.code != "store-unreachable":
+                    raise
+                if reached:
+                    _logger.error("waiting for the store: %s", error)
+                reached = False
+                stop.wait(AWAY)
+                continue
+            reached = True
+            if not worked:
                 self._wait(stop)
+
+    def _forget_where_the_store_is_not(self) -> None:
+        """Read on from the store's own position where it is another: it was emptied, or a replica has filled it."""
+        for topic, at in list(self._at.items()):
+            if any(self._store.position(topic).get(p, 0) != offset for p, offset in at.items()):
+                self._at.pop(topic)
 
     def step(self) -> int:
         """Fold the next batch of every topic; how many records they held."""
@@ -118,10 +146,13 @@ class Materialiser:
             found = [row for row, _ in rows]
             try:
                 self._store.apply([*found, *self._in_order[topic].told(found)], topic, at)
-            except BaseException:
+            except BaseException as error:
                 # What was not applied is to be read again.
                 self._at.pop(topic)
                 self._in_order[topic] = InOrder(self._store)
+                if isinstance(error, HeadraceError) and error.code == "store-moved":
+                    # A replica that fills the same store was first: go on at once where it left off.
+                    return len(read)
                 raise
             self._note(topic, rows)
         if len(read) < BATCH and topic not in self._caught_up and at == self._log.end_offsets(topic):

@@ -1,0 +1,19 @@
+"""The Python client of Headrace's HTTP service: features of keys, typed; how the service stands; a few events in.
+
+    address    the URL, and where a view's key lies below it
+    wire       kept-alive connections, each exchange with a deadline
+    again      what may be asked again, when, and for how long
+    answer     what comes back, as values or as errors
+    table      answers as a pandas DataFrame
+    calls      `Client`: one thread or many
+    coroutines `AsyncClient`: the same as coroutines
+
+It needs a URL and no project. Events in numbers are `hr.Producer`'s business, which writes to the log itself.
+"""
+
+from headrace.client.again import Waiting
+from headrace.client.answer import Answer, Place, Ready
+from headrace.client.calls import Client
+from headrace.client.coroutines import AsyncClient
+
+__all__ = ["Answer", "AsyncClient", "Client", "Place", "Ready", "Waiting"]

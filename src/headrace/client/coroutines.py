@@ -1,0 +1,120 @@
+"""`hr.AsyncClient`: the calls of `Client` as coroutines.
+
+Each call runs in one of the client's own threads, so that it keeps its connections, deadlines and pauses, and the event
+loop is never held. A coroutine that is cancelled ends at once; its request ends in its thread, within the call's time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from headrace.client.address import Key
+from headrace.client.again import Waiting
+from headrace.client.answer import Answer, Place, Ready
+from headrace.client.calls import Client
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headrace.define.stream import Stream
+    from headrace.define.view import View
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Reads features over HTTP from coroutines; takes what `Client` takes, and answers the same.
+
+    Examples
+    --------
+    >>> import asyncio, headrace as hr
+    >>> async def look() -> None:
+    ...     async with hr.AsyncClient("http://127.0.0.1:1", retries=0) as client:
+    ...         await client.features("card_activity", "42")
+    >>> asyncio.run(look())
+    Traceback (most recent call last):
+    headrace.errors.MachineError: Serving did not answer.
+    ...
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: Any = "2s",
+        retries: int = 3,
+        within: Any = "10s",
+        api_key: str | None = None,
+        connections: int = 8,
+        tls: ssl.SSLContext | None = None,
+        waiting: Waiting | None = None,
+    ) -> None:
+        self._client = Client(
+            url,
+            timeout=timeout,
+            retries=retries,
+            within=within,
+            api_key=api_key,
+            connections=connections,
+            tls=tls,
+            waiting=waiting,
+        )
+        self.url, self.connections = self._client.url, connections
+        # Not the client's threads, which read single keys: one that waited for others of its kind could wait for ever.
+        self._threads = ThreadPoolExecutor(connections, "headrace-async-client")
+
+    async def features(self, view: str | View, key: Key) -> Answer:
+        """All features of a key as they are now."""
+        return await self._run(self._client.features, view, key)
+
+    async def features_json(self, view: str | View, key: Key) -> bytes:
+        """The same as JSON, byte by byte as the server wrote it."""
+        return await self._run(self._client.features_json, view, key)
+
+    async def features_of(self, view: str | View, keys: Iterable[Key]) -> list[Answer]:
+        """All features of several keys, in their order."""
+        return await self._run(self._client.features_of, view, keys)
+
+    async def frame(self, view: str | View, keys: Iterable[Key]) -> pd.DataFrame:
+        """The same as a table, one row for each key."""
+        return await self._run(self._client.frame, view, keys)
+
+    async def status(self) -> dict[str, Any]:
+        """How the service and the pipeline behind it stand."""
+        return await self._run(self._client.status)
+
+    async def ready(self) -> Ready:
+        """Whether values can be served, and what is waited for."""
+        return await self._run(self._client.ready)
+
+    async def send(self, stream: str | Stream, events: Iterable[Mapping[str, Any] | bytes]) -> list[Place]:
+        """Append a few events, all or none."""
+        return await self._run(self._client.send, stream, events)
+
+    async def close(self) -> None:
+        """Close the connections; what is asked after that is refused."""
+        self._client.close()
+        self._threads.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
+
+    async def _run(self, call: Callable[P, T], *given: P.args, **more: P.kwargs) -> T:
+        if self._client.closed:
+            return call(*given, **more)  # Which refuses, as `Client` does.
+        return await asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(call, *given, **more))
