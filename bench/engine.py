@@ -13,8 +13,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness import Result, measured, run
+from bench.realtime.compare import caught_up, included, started
 from bench.realtime.results import realtime, realtime_many_keys
 from headrace import batch, project
 from headrace.cli.init import create
@@ -31,9 +30,6 @@ from headrace.clock import MINUTE, SECOND, SystemClock, show_time
 from headrace.config import names
 from headrace.log.record import Message
 from headrace.project import Project
-from headrace.run.progress import last_batch_end
-from headrace.run.runs import checkpoint_of
-from headrace.store.runs import FIRST_RUN
 from headrace.testing import FakeClock
 from headrace.topics import create as create_topics
 from headrace.topics import open_log, topics
@@ -84,38 +80,11 @@ def pile_up(made: Project, count: int, *, keys: int = KEYS, hot: float = 0.0, pe
             log.append_batch("payments", [payment(*each) for each in zip(numbers, cards, moments, strict=True)])
 
 
-@contextmanager
-def pipeline(made: Project) -> Iterator[subprocess.Popen[bytes]]:
-    """The pipeline of a project while the block runs."""
-    command = [sys.executable, "-P", "-m", "headrace.cli.main", "run", "pipeline", "--project", str(made.config.root)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(120)
-
-
-def included(made: Project) -> int:
-    """Records that are in the tiles."""
-    (tiles,) = made.plan().tile_sets
-    checkpoint = names(made.config).path("checkpoints", checkpoint_of(tiles, FIRST_RUN))
-    return sum((last_batch_end(checkpoint) or {}).values())
-
-
 def catch_up(count: int, warm: int, **backlog: Any) -> float:
     """Events per second of a backlog, after the warm-up."""
     with shop() as made:
         pile_up(made, count, **backlog)
-        began, before = 0.0, 0
-        with pipeline(made) as process:
-            while (done := included(made)) < count:
-                if process.poll() is not None:
-                    raise RuntimeError(f"the pipeline ended with {process.returncode}")
-                if not began and done >= warm:
-                    began, before = time.perf_counter(), done
-                time.sleep(0.02)
-            return (count - before) / (time.perf_counter() - began)
+        return caught_up(made, count, warm)
 
 
 def send(root: Path, seconds: float) -> None:
@@ -136,7 +105,7 @@ def soon(made: Project, warm: float, seconds: float) -> list[float]:
     """Milliseconds from the arrival of an event to the arrival of its tile, for the events after the warm-up."""
     prepare(made)
     sender = multiprocessing.get_context("spawn").Process(target=send, args=(made.config.root, 600.0), daemon=True)
-    with closing(open_log(made.config)) as log, pipeline(made) as process:
+    with closing(open_log(made.config)) as log, started(made) as process:
         sender.start()
         try:
             while not included(made):

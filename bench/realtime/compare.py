@@ -24,6 +24,7 @@ from headrace.config import names
 from headrace.kafka import broker, jars
 from headrace.log.kafka import KafkaLog
 from headrace.project import Project
+from headrace.run.progress import last_batch_end
 from headrace.run.runs import checkpoint_of
 from headrace.store.runs import FIRST_RUN
 from headrace.topics import broker_folder, open_log, topics
@@ -105,6 +106,24 @@ def started(made: Project) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """The pipeline's process."""
     command = [sys.executable, "-P", "-m", "headrace.cli.main", "run", "pipeline", "--project", str(made.config.root)]
     return ended(command, made.config.root / "pipeline.log")
+
+
+def included(made: Project) -> int:
+    """Records that are in the tiles."""
+    return sum((last_batch_end(checkpoint(made)) or {}).values())
+
+
+def caught_up(made: Project, count: int, warm: int) -> float:
+    """Events a second of a backlog of `count`, after the first `warm`."""
+    began, before = 0.0, 0
+    with started(made) as process:
+        while (done := included(made)) < count:
+            if process.poll() is not None:
+                raise RuntimeError(f"the pipeline ended with {process.returncode}")
+            if not began and done >= warm:
+                began, before = time.perf_counter(), done
+            time.sleep(0.02)
+        return (count - before) / (time.perf_counter() - began)
 
 
 def checkpoint(made: Project) -> Path:

@@ -10,10 +10,9 @@ from contextlib import ExitStack, closing
 import numpy as np
 
 from bench.realtime import load
-from bench.realtime.compare import HEADRACE, SPAWN, Load, checkpoint, shop, spawned, started
+from bench.realtime.compare import HEADRACE, SPAWN, Load, caught_up, shop, spawned, started
 from headrace.clock import SystemClock
 from headrace.log.record import Message
-from headrace.run.progress import last_batch_end
 from headrace.topics import open_log
 
 FRESH = 1.0
@@ -30,15 +29,7 @@ def catch_up(count: int, warm: int, keys: int = 5_000) -> float:
                 now = clock.now()
                 values = (load.payment(number, chance.randrange(keys), now) for number in range(first, first + CHUNK))
                 log.append_batch(load.SOURCE, [Message(value) for value in values])
-        began, before = 0.0, 0
-        with started(made) as process:
-            while (done := sum((last_batch_end(checkpoint(made)) or {}).values())) < count:
-                if process.poll() is not None:
-                    raise RuntimeError(f"the pipeline ended with {process.returncode}")
-                if not began and done >= warm:
-                    began, before = time.perf_counter(), done
-                time.sleep(0.02)
-            return (count - before) / (time.perf_counter() - began)
+        return caught_up(made, count, warm)
 
 
 def recoveries(under: Load, warm: float, longest: float, times: int) -> list[float]:

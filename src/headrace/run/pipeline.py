@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MOST_PER_BATCH = 200_000
+ANY_ORDER = "any order"
+"""How admission reads: in batches, but partitions need not advance together, so the log's quickest way will do."""
 BEAT = 0.5
 COMPACT = 10 * MINUTE
 COUNTING, SELDOM = "2 seconds", "10 seconds"
@@ -89,18 +91,11 @@ class Pipeline:
 
     def _judged(self, stream: Stream, mode: str = MICRO_BATCH, begin: Mapping[int, int] | None = None) -> DataFrame:
         topic = self.named.topic(stream.name)
-        if mode == REAL_TIME and isinstance(self.log, KafkaLog):
-            records = connector_stream(self.session, self.log, topic, begin)
+        if mode != MICRO_BATCH and isinstance(self.log, KafkaLog):
+            most = MOST_PER_BATCH if mode == ANY_ORDER else None
+            records = connector_stream(self.session, self.log, topic, begin, most)
         else:
             records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
-        return judged(records, stream, writers_of(stream, self.ids, topic))
-
-    def _judged_in_any_order(self, stream: Stream) -> DataFrame:
-        """What admission reads: partitions need not advance together, so the log's quickest way will do."""
-        if not isinstance(self.log, KafkaLog):
-            return self._judged(stream)
-        topic = self.named.topic(stream.name)
-        records = connector_stream(self.session, self.log, topic, most=MOST_PER_BATCH)
         return judged(records, stream, writers_of(stream, self.ids, topic))
 
     def _place(self, stream: Stream, checkpoint: str) -> Place:
@@ -118,7 +113,7 @@ class Pipeline:
             watch.batch(seen)
 
         publish = refused_to_topics(place, stream, Outlet(dead, late, self.partitions[stream.name]), told)
-        rows = self._judged_in_any_order(stream)
+        rows = self._judged(stream, ANY_ORDER)
         writer = rows.writeStream.queryName(stage.id).option("checkpointLocation", str(place.checkpoint))
         live = any(tiles.mode == REAL_TIME for tiles in self.plan.tile_sets if tiles.stream.name == stream.name)
         counting = SELDOM if live else COUNTING
