@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import headrace as hr
 from headrace.clock import SECOND
 from headrace.log import MemoryLog
@@ -92,3 +94,11 @@ def test_the_end_of_a_batch_counts_whatever_rows_there_were():
     assert place.look({0: 1, 1: 0}) == ({0: 1, 1: 0}, place.clock.now() - GUARD)
     assert place.look({0: 0, 1: 0})[0] == {0: 1, 1: 0}, "it does not go back"
     assert place.clock.now() > SECOND
+
+
+def test_a_topic_that_got_another_partition_ends_the_query(monkeypatch):
+    place = Place()
+    before = place.log.end_offsets
+    monkeypatch.setattr(place.log, "end_offsets", lambda topic: before(topic) | ({2: 0} if topic == "clicks" else {}))
+    with pytest.raises(RuntimeError, match="topic clicks had 2 partitions and has 3 now"):
+        place.look()
