@@ -25,7 +25,7 @@ from headrace.plan.model import Plan
 
 STATUS, RUNS = "headrace.status", "headrace.runs"
 LETTERS = Retention.of(tombstone_age="30d")
-"""A batch of the pipeline that is run again must see which of its letters were replayed or dropped since."""
+"""A batch of the archive that is run again must see which of its letters were replayed or dropped since."""
 LOOK_BACK = (64, 4096)
 """How many records at the end of the status topic are looked at: few, then many. Components speak every second."""
 

@@ -115,7 +115,7 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
     from headrace.log.kafka import KafkaLog
     from headrace.run.admit import judged
     from headrace.run.publish import Place
-    from headrace.run.records import connector_stream, sink_options, stream_of
+    from headrace.run.records import real_time_stream, sink_options, stream_of
     from headrace.run.tile_query import REAL_TIME, TileQuery
     from headrace.run.tiles import Target
 
@@ -124,7 +124,7 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
 
     def records(mode: str) -> DataFrame:
         if mode == REAL_TIME:
-            return judged(connector_stream(session, log, stream.name), stream)
+            return judged(real_time_stream(session, log, stream.name), stream)
         return judged(stream_of(session, log, stream.name, 500), stream)
 
     place = Place(log, world.clock, stream.name, world.folder / "real-time" / tile_set.id)

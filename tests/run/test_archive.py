@@ -16,7 +16,7 @@ from headrace.lake.place import Lake
 from headrace.lake.table import LakeTable
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.kafka import KafkaLog
-from headrace.run.verdict import count_verdicts, judge
+from headrace.run.verdict import DEAD, count_verdicts, judge
 from tests.flow import flow, message
 from tests.lake.bucket import bucket
 from tests.lake_checker import check
@@ -112,7 +112,44 @@ def dies_before_silver(running, most):
 
 
 def drain(running, most):
-    return [made.records for made in iter(lambda: running.step(most), None)]
+    return [made.counts.records for made in iter(lambda: running.step(most), None)]
+
+
+def test_letters_of_a_batch_that_is_cut_off_before_its_commit_are_there_once(spark, lake, log):
+    from headrace.run.archive import StreamArchive
+    from headrace.run.letter import present, walk
+    from headrace.run.refused import Refusals
+
+    log.create_topic("payments.dead", compacted=True)
+    log.create_topic("payments.late", compacted=True)
+    send(log, flow(300, seed=8, partitions=PARTITIONS, now=datetime.now(UTC)))
+
+    def begun():
+        refusals = Refusals(payments, log, "payments.dead", "payments.late")
+        return StreamArchive(payments, "payments", log, lake, spark, Later(), refusals=refusals)
+
+    def die(*_):
+        raise DiedError
+
+    running = begun()
+    commit, lake.bronze.commit = lake.bronze.commit, die
+    with pytest.raises(DiedError):
+        running.step()
+    lake.bronze.commit = commit
+    written = len(list(walk(log, "payments.dead")))
+    letters = present(walk(log, "payments.dead"))
+    assert written == len(letters) > 0
+
+    running = begun()
+    made = running.step()
+    assert len(list(walk(log, "payments.dead"))) == written
+    dead = [count for (_, verdict), count in made.counts.verdicts.items() if verdict in DEAD]
+    assert sum(dead) == written
+
+    # Letters of a later batch are not looked up, and come all the same.
+    log.append("payments", b"{not json")
+    assert running.step().counts.records == 1
+    assert len(present(walk(log, "payments.dead"))) == written + 1
 
 
 def test_an_archive_in_batches_holds_what_the_rules_and_the_reference_say(spark, any_log, lake, tmp_path):

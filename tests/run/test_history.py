@@ -227,14 +227,14 @@ def test_of_an_import_and_an_archive_at_the_same_time_each_sees_what_the_other_w
     asked = wish(tmp_path / "old.jsonl", [line(n) for n in range(3)], stream=stream)
     real, steps = running.write, list[Any]()
 
-    def interrupted(rows_, arrival):
-        made = real(rows_, arrival)
+    def interrupted(*given):
+        made = real(*given)
         if not steps:
             steps.append(bring(spark, opened(tmp_path / "lake", stream), asked, tmp_path, stream=stream))
         return made
 
     running.write = interrupted
-    assert running.step().verdicts[0, "duplicate"] == 2
+    assert running.step().counts.verdicts[0, "duplicate"] == 2
     assert steps[0].verdicts["admitted"] == 3
     assert counts_once(lake, stream, tmp_path) == (6, 4)
 
@@ -247,8 +247,8 @@ def test_an_import_that_the_archive_overtakes_looks_for_copies_again(archive, sp
     mine = writer(spark, opened(tmp_path / "lake", stream), stream)
     real, steps = mine.write, list[Any]()
 
-    def interrupted(rows_, arrival):
-        made = real(rows_, arrival)
+    def interrupted(*given):
+        made = real(*given)
         if not steps:
             steps.append(running.step())
         return made

@@ -37,7 +37,7 @@ def test_imported_history_is_in_the_late_lane_except_what_the_stream_has_itself(
         lake = opened(tmp_path / "lake")
         archived = StreamArchive(payments, "payments", log, lake, spark, clock).step()
         assert archived is not None
-        assert archived.verdicts[0, "duplicate"] == 2
+        assert archived.counts.verdicts[0, "duplicate"] == 2
 
         done = lane.step(spark)
         assert (done.events, done.tiles) == (4, 3)

@@ -1,9 +1,8 @@
-"""The live pipeline on a log of its own, with a clock that stands still until it is told to move."""
+"""The live pipeline and the archive on a log of their own, with a clock that stands still until it is told to move."""
 
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from headrace.letters.choose import Wanted
 from headrace.letters.replay import Topics, Wish, replay
 from headrace.testing import FakeClock
 from headrace.watch import Seen
+from tests.run.both import Both
 
 pytestmark = pytest.mark.spark
 
@@ -34,14 +34,9 @@ SENT = [
 
 
 @pytest.fixture
-def pipeline(spark, tmp_path):
-    from headrace.run.pipeline import Pipeline
-    from headrace.run.source import register
-
-    register(spark)
+def both(spark, tmp_path):
     create(tmp_path / "shop")
-    shop = project.load(tmp_path / "shop")
-    running = Pipeline(shop.plan(), shop.config, spark, FakeClock(NOW))
+    running = Both(project.load(tmp_path / "shop"), spark, FakeClock(NOW))
     yield running
     running.stop()
 
@@ -51,30 +46,14 @@ def records(log, topic):
     return log.read(topic, 0, start, limit=10_000)
 
 
-def settled(pipeline, read):
-    """Beat until everything sent is counted; a beat moves the clock, because the status is told once a second."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        pipeline.clock.advance("1s")
-        pipeline.beat()
-        told = json.loads(records(pipeline.log, "headrace.status")[-1].value)["streams"]["payments"]
-        if told["settled"] and told["read"] == read:
-            return told
-        pipeline.queries[0].awaitTermination(0.1)
-    raise AssertionError(told)
-
-
-def status(pipeline):
-    return json.loads(records(pipeline.log, "headrace.status")[-1].value)
-
-
 LETTERS = Topics("payments", "payments.dead")
 
 
-def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reasons(pipeline):
+def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reasons(both):
+    pipeline = both.pipeline
     for value in SENT:
         pipeline.log.append("payments", value, key=b"42")
-    told = settled(pipeline, len(SENT))
+    told = both.settled("payments", len(SENT))
     assert told["verdicts"] == {"malformed": 1, "invalid": 1, "future": 1, "late": 1, "duplicate": 1, "admitted": 1}
     assert told["lag_events"] == 0
 
@@ -99,18 +78,17 @@ def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reason
     odd = Wish(Wanted(verdict="invalid"), value=payment("odd", "2026-01-01T11:59:59Z"))
     done = replay(pipeline.log, pipeline.plan.admissions[0].stream, LETTERS, odd, pipeline.clock)
     assert [each.verdict for each in done.sent] == ["admitted"]
-    told = settled(pipeline, len(SENT) + 1)
+    told = both.settled("payments", len(SENT) + 1)
     assert (told["verdicts"]["admitted"], told["verdicts"]["invalid"]) == (2, 1)
     assert told["included"] == {str(p): end for p, end in pipeline.log.end_offsets("payments").items()}
     tiles = [json.loads(row.value) for row in records(pipeline.log, "changelog.payments.by_card")]
     assert [row["version"] for row in tiles if "version" in row] == [1]
-    assert status(pipeline)["tile_sets"]["payments.by_card"]["dropped_by_watermark"] == 0
+    assert both.status()["tile_sets"]["payments.by_card"]["dropped_by_watermark"] == 0
 
-    assert status(pipeline)["alarms"] == []
-    pipeline.admissions[0].watch.batch([Seen(0, 1, 0, 0, 9, 9, 5, 9)])
-    pipeline.clock.advance("1s")
-    pipeline.beat()
-    alarms = status(pipeline)["alarms"]
+    assert both.status()["alarms"] == []
+    both.archiving.archives["payments"].watch.batch([Seen(0, 1, 0, 0, 9, 9, 5, 9)])
+    both.turn()
+    alarms = both.status()["alarms"]
     assert [(each["kind"], each["stream"]) for each in alarms] == [("arrival_went_back", "payments")]
 
     before = len(tiles)

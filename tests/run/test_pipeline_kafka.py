@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import defaultdict
 from typing import Any
 
@@ -20,6 +19,7 @@ from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.serve.partials import decoder
 from headrace.topics import spark_jars
+from tests.run.both import Both
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -34,12 +34,8 @@ def shop(tmp_path, kafka):
 
 
 @pytest.fixture
-def pipeline(spark, shop):
-    from headrace.run.pipeline import Pipeline
-    from headrace.run.source import register
-
-    register(spark)
-    running = Pipeline(shop.plan(), shop.config, spark, SystemClock())
+def both(spark, shop):
+    running = Both(shop, spark, SystemClock())
     yield running
     running.stop()
 
@@ -60,25 +56,12 @@ def sent(now: int) -> list[tuple[str, bytes]]:
     ]
 
 
-def settled(pipeline: Any, topic: str, read: int) -> Any:
-    deadline = time.monotonic() + 180
-    told: Any = None
-    while time.monotonic() < deadline:
-        pipeline.beat()
-        records = pipeline.log.read(topic, 0, 0, limit=100_000)
-        told = json.loads(records[-1].value)["streams"]["payments"] if records else None
-        if told and told["settled"] and told["read"] == read:
-            return told
-        pipeline.queries[0].awaitTermination(0.2)
-    raise AssertionError(told)
-
-
-def test_records_in_kafka_become_the_tiles_of_the_reference(pipeline, shop):
-    log = pipeline.log
+def test_records_in_kafka_become_the_tiles_of_the_reference(both, shop):
+    log = both.log
     assert isinstance(log, KafkaLog)
     for key, value_ in (events := sent(SystemClock().now())):
         log.append("pipeline.payments", value_, key=key.encode())
-    told = settled(pipeline, "pipeline.headrace.status", len(events))
+    told = both.settled("payments", len(events))
     assert told["verdicts"] == {
         "malformed": 1,
         "invalid": 1,

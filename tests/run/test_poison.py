@@ -8,10 +8,12 @@ import pytest
 
 import headrace as hr
 from headrace.clock import SECOND
-from headrace.log import MemoryLog, Message, Record
+from headrace.lake.layout import bronze_shape, silver_shape
+from headrace.lake.place import Lake
+from headrace.lake.table import LakeTable
+from headrace.log import MemoryLog, Record
 from headrace.run.letter import present, walk
 from headrace.run.verdict import DEAD, judge
-from headrace.testing import FakeClock
 from tests.run.test_replayed import frame
 from tests.streams import BASE
 
@@ -93,19 +95,6 @@ RECORDS = [
 ]
 
 
-def logged():
-    """The records in a log of their own, where large ones are looked up."""
-    log = MemoryLog()
-    log.create_topic("dead", compacted=True)
-    log.create_topic("readings", partitions=2)
-    for record in RECORDS:
-        message = Message(record.value, record.key, record.headers)
-        assert log.append_batch("readings", [message], partition=record.partition) == [
-            (record.partition, record.offset)
-        ]
-    return log
-
-
 @pytest.fixture(scope="module")
 def judged(spark):
     from headrace.run import admit
@@ -132,16 +121,23 @@ def test_python_and_spark_judge_every_poison_alike(judged):
 
 
 @pytest.mark.spark
-def test_every_refused_record_becomes_a_letter_with_its_own_bytes_key_and_headers(judged, tmp_path):
-    from headrace.run.publish import Outlet, Place, refused_to_topics
+def test_every_refused_record_becomes_a_letter_with_its_own_bytes_key_and_headers(spark, judged, tmp_path):
+    from headrace.run.lake_writer import LakeWriter
+    from headrace.run.refused import Refusals
 
-    log, told = logged(), []
-    place = Place(log, FakeClock(BASE), "readings", tmp_path)
+    log = MemoryLog()
+    log.create_topic("dead", compacted=True)
+    lake = Lake(
+        LakeTable(str(tmp_path / "bronze"), bronze_shape()),
+        LakeTable(str(tmp_path / "silver"), silver_shape(READINGS)),
+        str(tmp_path / "staging"),
+    )
+    writer = LakeWriter(READINGS, "readings", lake, spark)
 
-    def publish(number: int) -> None:
-        refused_to_topics(place, READINGS, Outlet("dead", "late", 2), lambda *seen: told.append(seen))(judged, number)
+    def archived():
+        return writer.write(judged, "log", Refusals(READINGS, log, "dead", "late")).counts
 
-    publish(0)
+    counts = archived()
     letters = present(walk(log, "dead"))
     expected = {f"{each.record.partition}/{each.record.offset}": each for each in judge(READINGS, RECORDS)}
     assert set(letters) == {name for name, each in expected.items() if each.verdict in DEAD}
@@ -150,26 +146,15 @@ def test_every_refused_record_becomes_a_letter_with_its_own_bytes_key_and_header
         assert (letter.value, letter.key, letter.headers) == (record.value, record.key, record.headers)
         assert (letter.verdict, letter.arrived_at) == (expected[name].verdict, expected[name].place[0])
 
-    ((_, counts, seen),) = told
-    assert sum(counts.values()) == len(RECORDS)
+    seen = counts.seen()
+    assert counts.records == len(RECORDS)
     assert [each.read for each in seen] == [len([r for r in RECORDS if r.partition == p]) for p in (0, 1)]
-    assert sum(each.late for each in seen) == counts["late"]
+    assert sum(each.late for each in seen) == sum(counts.verdicts[p, "late"] for p in (0, 1)) > 0
     assert {each[4:] for each in seen} == {(BASE + SECOND,) * 4}
 
     # The batch is run again by another process; in the meantime one letter was dropped and one is being replayed.
     first, second = list(letters.values())[:2]
     log.append_batch("dead", [first.done("dropped"), replace(second, replaying={0: 3}).message])
-    publish(0)
+    archived()
     assert present(walk(log, "dead")).keys() == letters.keys() - {first.id}
     assert present(walk(log, "dead"))[second.id].replaying == {0: 3}
-
-
-@pytest.mark.spark
-def test_a_stream_of_very_many_partitions_is_watched_as_a_whole(judged, tmp_path):
-    from headrace.run.publish import Outlet, Place, refused_to_topics
-
-    told = []
-    place = Place(logged(), FakeClock(BASE), "readings", tmp_path)
-    refused_to_topics(place, READINGS, Outlet("dead", "late", 100), lambda *seen: told.append(seen))(judged, 0)
-    ((_, counts, (whole,)),) = told
-    assert (sum(counts.values()), whole.partition, whole.read) == (len(RECORDS), None, len(RECORDS))

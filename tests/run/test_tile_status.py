@@ -74,12 +74,11 @@ def test_what_an_idle_query_tells_is_not_a_batch(query):
 
 
 def test_a_batch_that_is_told_of_again_counts_once(query):
-    tile = query(batch(0, dropped=2, duplicates=3))
+    tile = query(batch(0, dropped=2))
     found = looked(tile)
     tile.query.recentProgress.append(batch(1, dropped=1))
     found.look(20)
     assert found.told(20)["dropped_by_watermark"] == 3
-    assert found.duplicates.totals == {"duplicate": 3}
     assert found.told(20)["hot_keys"] == [{"key": {"user": "a"}, "share": 0.6}]
 
 
@@ -91,18 +90,3 @@ def test_dropped_rows_stay_an_alarm_over_a_restart_and_a_batch_that_is_run_again
         assert (alarm.kind, alarm.stream, alarm.since) == ("dropped_by_watermark", "clicks", 10)
         assert "2 rows were dropped" in alarm.says
     assert looked(query(batch(0)), now=1).alarms(1) != []
-
-
-def test_a_run_that_takes_over_counts_duplicates_on_and_has_the_rows_that_were_dropped(query):
-    old = looked(query(batch(0, dropped=2, duplicates=3)))
-    new = looked(query(batch(0, duplicates=1), run="2"))
-    new.inherit(old)
-    assert (new.alarms(10), new.told(10)["dropped_by_watermark"]) == ([], 0)
-    assert new.duplicates.totals == {"duplicate": 3}
-    assert looked(query(run="2")).duplicates.totals == {"duplicate": 3}
-
-
-def test_a_run_that_drops_rows_before_it_takes_over_says_so_afterwards(query):
-    new = looked(query(batch(0, dropped=4), run="2"))
-    new.inherit(looked(query(batch(0))))
-    assert new.told(10)["dropped_by_watermark"] == 4

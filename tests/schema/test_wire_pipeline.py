@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +15,7 @@ from headrace.schema.avro_node import parse
 from headrace.schema.avro_write import avro_encoder
 from headrace.schema.wire import encoder, framed
 from headrace.testing import FakeClock
+from tests.run.both import Both
 from tests.schema.registry_server import RegistryServer, serving
 
 if TYPE_CHECKING:
@@ -39,29 +39,15 @@ def server() -> Iterator[RegistryServer]:
         yield made
 
 
-def told(pipeline: Any, read: int) -> dict[str, int]:
+def told(both: Both, read: int) -> dict[str, int]:
     """The verdicts, once so many records are counted."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        pipeline.clock.advance("1s")
-        pipeline.beat()
-        end = pipeline.log.end_offsets("headrace.status")[0]
-        (last,) = pipeline.log.read("headrace.status", 0, end - 1)
-        stream = json.loads(last.value)["streams"]["payments"]
-        if stream["settled"] and stream["read"] == read:
-            return {verdict: count for verdict, count in stream["verdicts"].items() if count}
-        pipeline.queries[0].awaitTermination(0.1)
-    raise AssertionError(stream)
+    return {verdict: count for verdict, count in both.settled("payments", read)["verdicts"].items() if count}
 
 
 @pytest.mark.spark
 def test_a_schema_registered_while_the_pipeline_runs_is_read_and_an_unknown_one_is_a_dead_letter(
     spark: SparkSession, server: RegistryServer, tmp_path: Path
 ):
-    from headrace.run.pipeline import Pipeline
-    from headrace.run.source import register
-
-    register(spark)
     (tmp_path / "features.py").write_text(FEATURES)
     (tmp_path / "headrace.toml").write_text(
         f'[project]\nname = "shop"\n[schema]\nregistry = "{server.address}"\n[log]\npartitions = 1\n'
@@ -69,20 +55,21 @@ def test_a_schema_registered_while_the_pipeline_runs_is_read_and_an_unknown_one_
     shop = project.load(tmp_path)
     stream = shop.streams[0]
     row = {"id": "p1", "card": "a", "amount": 2.5, "at": "2026-01-01T11:59:59Z"}
-    pipeline = Pipeline(shop.plan(), shop.config, spark, FakeClock("2026-01-01T12:00:00Z"))
+    both = Both(shop, spark, FakeClock("2026-01-01T12:00:00Z"))
+    pipeline = both.pipeline
     try:
         pipeline.log.append("payments", encoder(stream, pipeline.ids)(row))
         pipeline.log.append("payments", framed(77, b"x"))
-        assert told(pipeline, 2) == {"malformed": 1, "admitted": 1}
+        assert told(both, 2) == {"malformed": 1, "admitted": 1}
         newer = server.register("payments-value", NEWER)
         later = {"id": "p2", "card": "a", "amount": 7, "at": "2026-01-01T11:59:59Z"}
         written = avro_encoder(stream.schema, parse(NEWER))(later)
         pipeline.log.append("payments", framed(newer, written))
-        assert told(pipeline, 3) == {"malformed": 1, "admitted": 2}
+        assert told(both, 3) == {"malformed": 1, "admitted": 2}
         (letter,) = pipeline.log.read("payments.dead", 0, 0)
         assert dict(letter.headers)["reason"] == b"schema id 77 is not known"
         tiles = pipeline.log.read("changelog.payments.by_card", 0, 0, limit=1_000)
         versions = [json.loads(tile.value).get("version") for tile in tiles]
         assert max(version for version in versions if version) == 2
     finally:
-        pipeline.stop()
+        both.stop()

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 from headrace.serve.page import render
-from tests.serve.conftest import STREAM
+from tests.serve.conftest import KEPT
 from tests.streams import BASE
 
 
@@ -36,10 +36,10 @@ def test_the_first_state_is_in_the_page_itself(world):
     cells = Cells(answer.text).found
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert cells["streams/clicks/read"] == "10"
-    assert sum(int(cells[f"streams/clicks/verdicts/{verdict}"]) for verdict in STREAM["verdicts"]) == 10
+    assert sum(int(cells[f"streams/clicks/verdicts/{verdict}"]) for verdict in KEPT["verdicts"]) == 10
     assert cells["streams/clicks/rate_per_s"] == "12/s"
     assert cells["views/users/freshness_ms"] == "2.0 s"
-    assert cells["lake/clicks/archived"] == "9"
+    assert cells["lake/clicks/archived"] == "10"
     assert cells["tile_sets/clicks.by_user/state_bytes"] == "1.5 kB"
     assert '<span id="state" class="badge good">ready</span>' in answer.text
 
@@ -89,7 +89,7 @@ def test_alarms_are_told_in_sentences_on_the_page_and_in_its_twin(world):
     world.pipeline()
     assert '<ul id="alarms" role="alert"></ul>' in world.get("/").text
     alarm = {"stream": "clicks", "kind": "late", "since": BASE, "says": "Partition 1 of <clicks>: 9 % are late."}
-    world.tell({"streams": {"clicks": STREAM}, "tile_sets": {}, "alarms": [alarm]})
+    world.tell({"streams": {"clicks": {}}, "tile_sets": {}, "alarms": [alarm]})
     world.serving.monitor.tick()
     assert "<li>Partition 1 of &lt;clicks&gt;: 9 % are late.</li>" in world.get("/").text
     assert world.get("/status.json").json()["alarms"] == [alarm]
@@ -103,7 +103,7 @@ def test_a_view_can_be_read_from_the_page_without_javascript(world):
 
 
 def test_names_are_escaped(world):
-    world.tell({"streams": {"<b>&\"'": STREAM}, "tile_sets": {}})
+    world.tell({"streams": {"<b>&\"'": KEPT}, "tile_sets": {}})
     world.serving.monitor.tick()
     page = world.get("/").text
     assert "<b>&\"'" not in page

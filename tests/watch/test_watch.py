@@ -182,9 +182,3 @@ def test_a_step_back_is_remembered_for_an_hour():
     assert len(watch.alarms()) == 1
     watch.batch([seen(0, START + HOUR + MINUTE)])
     assert watch.alarms() == []
-
-
-def test_a_whole_stream_has_rates_but_no_order_of_arrival():
-    watch = StreamWatch("payments")
-    watch.batch([seen(None, START), seen(None, START - HOUR)])
-    assert watch.alarms() == []

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from headrace.lake.layout import Shape
+from headrace.schema.json_rules import LATEST
 
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 64 * 1024 * 1024
@@ -139,7 +140,8 @@ def _told(value: int, kind: pa.DataType, *, up: bool) -> int | str:
     from headrace.clock import show_time
 
     millis = -(-value // 1000) if up else value // 1000
-    return show_time(millis * 1000)
+    # In the last millisecond there is, outwards is nowhere.
+    return show_time(min(millis * 1000, LATEST))
 
 
 def filesystem(root: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:

@@ -1,10 +1,11 @@
 """The archive of one stream: every record of its topic into the lake, exactly once, with its verdict.
 
-    log ──► slice by arrival ──► judge ──► copies? ──► files ──► commit bronze ──► commit silver
+    log ──► slice by arrival ──► judge ──► copies? ──► files ──► letters ──► commit bronze ──► commit silver
 
-The lake itself is the checkpoint: how far the archive has come stands in the very commit that adds the files, so a
-batch that was cut off anywhere has either happened or left nothing. Slices follow arrival over all partitions, so the
-first copy of an event is met first. If silver is behind bronze after a crash, it is made up for from bronze.
+Refused and late records go to their topics on the way (`run.refused`), and every verdict is counted; nobody else does
+either. The lake itself is the checkpoint: how far the archive has come stands in the very commit that adds the files,
+so a batch that was cut off anywhere has either happened or left nothing. Slices follow arrival over all partitions, so
+the first copy of an event is met first. If silver is behind bronze after a crash, it is made up for from bronze.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from headrace.run.admit import judged
 from headrace.run.deposit import Deposit
 from headrace.run.lake_writer import TURNS, LakeWriter
 from headrace.run.records import slice_of
+from headrace.run.refused import Refusals
 from headrace.schema.writers import Writers
+from headrace.watch import StreamWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,9 +49,11 @@ class StreamArchive(LakeWriter):
         clock: Clock,
         *,
         writers: Writers | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         super().__init__(stream, topic, lake, session, writers=writers)
-        self.log, self.clock = log, clock
+        self.log, self.clock, self.refusals = log, clock, refusals
+        self.watch = StreamWatch(stream.name)
 
     def accept_loss(self) -> int:
         """Go on after records that retention removed before they were archived; says how many, and keeps count."""
@@ -96,7 +101,7 @@ class StreamArchive(LakeWriter):
         bronze = self.lake.bronze
         number, turns = bronze.counter(BATCH) or 0, TURNS
         while True:
-            made = self.write(judged(records, self.stream, self.writers), arrival)
+            made = self.write(judged(records, self.stream, self.writers), arrival, self.refusals)
             try:
                 self.commit(made, _moved(number + 1, end), self._counts(made))
             except DataError:
@@ -105,12 +110,15 @@ class StreamArchive(LakeWriter):
                     raise
                 self.mend()
             else:
+                if self.refusals is not None:
+                    self.refusals.committed()
+                self.watch.batch(made.counts.seen())
                 return made
 
     def _counts(self, made: Deposit) -> dict[str, int]:
-        before = totals(self.lake.bronze)
-        added = dict.fromkeys(before, 0) | {CONFLICTS: made.conflicts, LATE_COPIES: made.late_copies}
-        for (_, verdict), count in made.verdicts.items():
+        before, counts = totals(self.lake.bronze), made.counts
+        added = dict.fromkeys(before, 0) | {CONFLICTS: counts.conflicts, LATE_COPIES: counts.late_copies}
+        for (_, verdict), count in counts.verdicts.items():
             added[verdict] += count
         return {f"{COUNT}{name}": before[name] + added[name] for name in before}
 

@@ -1,7 +1,8 @@
 """The archive process: every stream of a plan into the lake, as records come, and how that goes.
 
-A backlog is taken batch after batch without a pause; once it is gone, batches come at the pace of `archive.every`, so
-that files do not get too small. Small files of past batches are merged now and then.
+It is the one place that counts verdicts, so it tells of each stream what became of its records and what is wrong with
+it. A backlog is taken batch after batch without a pause; once it is gone, batches come at the pace of `archive.every`,
+so that files do not get too small. Small files of past batches are merged now and then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from headrace.lake.keep import compact
 from headrace.lake.place import Lake, open_lake
 from headrace.plan.model import Plan
 from headrace.run.archive import StreamArchive
+from headrace.run.refused import Refusals
 from headrace.run.session import local_session
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
@@ -62,10 +64,17 @@ class Archiving:
             lake = open_lake(config, stage.stream)
             # What a batch that was cut off had put down is nobody's.
             remove(lake.staging, lake.bronze.options)
-            topic = named.topic(stage.stream.name)
-            writers = writers_of(stage.stream, ids, topic)
-            self.archives[stage.stream.name] = StreamArchive(
-                stage.stream, topic, self.log, lake, session, clock, writers=writers
+            stream, topic = stage.stream, named.topic(stage.stream.name)
+            dead, late = (named.topic(f"{stream.name}.{kind}") for kind in ("dead", "late"))
+            self.archives[stream.name] = StreamArchive(
+                stream,
+                topic,
+                self.log,
+                lake,
+                session,
+                clock,
+                writers=writers_of(stream, ids, topic),
+                refusals=Refusals(stream, self.log, dead, late),
             )
         self.progress = {name: _Progress() for name in self.archives}
 
@@ -80,9 +89,9 @@ class Archiving:
             if made is None:
                 continue
             worked = True
-            done.batches, done.records = done.batches + 1, done.records + made.records
+            done.batches, done.records = done.batches + 1, done.records + made.counts.records
             done.seconds = time.monotonic() - began
-            full = made.records >= self.config.archive_most
+            full = made.counts.records >= self.config.archive_most
             done.due = 0.0 if full else began + self.config.archive_every / SECOND
             if done.batches % COMPACT_EVERY == 0:
                 _merge(archive.lake)
@@ -94,7 +103,12 @@ class Archiving:
         if not now and time.monotonic() - self._told < TELL:
             return
         self._told = time.monotonic()
-        told = {"component": COMPONENT, "at": self.clock.now(), "streams": {n: self._stream(n) for n in self.archives}}
+        told = {
+            "component": COMPONENT,
+            "at": self.clock.now(),
+            "streams": {name: self._stream(name) for name in self.archives},
+            "alarms": [alarm.as_json() for each in self.archives.values() for alarm in each.watch.alarms()],
+        }
         self.log.append(self._status, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
 
     def _stream(self, name: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class ChangeOver:
             elif follower is not None and wanted is not None and self._caught_up(follower, old):
                 self.following.remove(follower)
                 self.serving[at] = follower
-                self.status.inherit(old, follower)
+                self.status.forget(old)
                 self.runs.say(msgspec.structs.replace(wanted, stage=SERVING))
                 self._end(old)
             elif follower is None and wanted is not None:

@@ -1,19 +1,21 @@
 """The second pass of a batch: what the first put down (`run.stage`) becomes files of bronze and silver.
 
-Tasks tell what they wrote and how many records got which verdict; the caller commits the one and counts the other. A
-file that no commit names does not exist for any reader.
+Tasks tell what they wrote, how many records got which verdict (`run.counting`) and where they put those that are sent
+on; the caller commits the first, counts the second and appends the third. A file that no commit names does not exist
+for any reader.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.lake.files import DataFile
 from headrace.lake.layout import BRONZE, BRONZE_COLUMNS, SILVER, Shape
+from headrace.run.counting import Counts
+from headrace.run.refused import RefusedFile
 from headrace.run.stage import COUNTED, silver_columns
 
 if TYPE_CHECKING:
@@ -27,17 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Deposit:
-    """What a batch wrote, not yet committed, and its counts by (partition, verdict)."""
+    """What a batch wrote, not yet committed, its counts, and the files of the records that are sent on."""
 
     files: dict[str, list[DataFile]] = field(default_factory=lambda: {BRONZE: [], SILVER: []})
-    verdicts: Counter[tuple[int, str]] = field(default_factory=Counter)
-    conflicts: int = 0
-    late_copies: int = 0
-
-    @property
-    def records(self) -> int:
-        """How many records there were."""
-        return self.verdicts.total()
+    counts: Counts = field(default_factory=Counts)
+    refused: list[str] = field(default_factory=list)
 
 
 def deposit(
@@ -47,13 +43,17 @@ def deposit(
     copies: pa.Table,
     tables: Mapping[str, LakeTable],
     tasks: int,
+    sent_on: Sequence[str] = (),
 ) -> Deposit:
-    """Write staged rows into files of the given tables, copies marked as such."""
+    """Write staged rows into files of the given tables, copies marked as such.
+
+    Records with a verdict that is `sent_on` are put down once more under `root`.
+    """
     if not staged:
         return Deposit()
     places = {name: (table.uri, table.shape) for name, table in tables.items()}
     options = next(iter(tables.values())).options
-    write = _writer(root, places, options, copies)
+    write = _writer(root, places, options, copies, sent_on)
     names = session.createDataFrame([(name,) for name in staged], "name STRING").repartition(min(tasks, len(staged)))
     done = Deposit()
     for row in names.mapInArrow(write, "told STRING").collect():
@@ -106,7 +106,11 @@ def _one(column: Any) -> Any:
 
 
 def _writer(
-    root: str, places: Mapping[str, tuple[str, Shape]], options: Mapping[str, str], copies: pa.Table
+    root: str,
+    places: Mapping[str, tuple[str, Shape]],
+    options: Mapping[str, str],
+    copies: pa.Table,
+    sent_on: Sequence[str],
 ) -> Callable[[Batches], Batches]:
     """What a task does with the files it is given; it runs in Spark's Python workers."""
 
@@ -117,17 +121,19 @@ def _writer(
 
         files, folder = filesystem(root, options)
         writers = {name: DayWriter(uri, shape, options) for name, (uri, shape) in places.items()}
-        counts = _Counts()
+        counts, refused = Counts(), RefusedFile(files, folder, sent_on)
         for names in given:
             for name in names.column(0).to_pylist():
                 with files.open_input_stream(f"{folder}/{name}") as staged:
                     for plain in pa.ipc.open_stream(staged):
                         batch = marked(plain, copies)
                         counts.add(batch)
+                        refused.add(batch)
                         writers[SILVER].add(_counted(batch, places[SILVER][1]))
                         if BRONZE in writers:
                             writers[BRONZE].add(batch.select(list(BRONZE_COLUMNS)))
         told = [{"table": name, "file": asdict(file)} for name, writer in writers.items() for file in writer.close()]
+        told += [{"refused": name} for name in refused.close()]
         yield pa.RecordBatch.from_pydict({"told": [json.dumps(each) for each in [*told, counts.told()]]})
 
     return write
@@ -145,34 +151,10 @@ def _counted(batch: pa.RecordBatch, silver: Shape) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] for name in silver.schema.names], names=silver.schema.names)
 
 
-class _Counts:
-    """How many records got which verdict in which partition."""
-
-    def __init__(self) -> None:
-        self._verdicts: Counter[tuple[int, str]] = Counter()
-        self._conflicts = self._late_copies = 0
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        pairs = pa.table({"p": batch.column("partition"), "v": batch.column("verdict")})
-        for pair in pairs.group_by(["p", "v"]).aggregate([([], "count_all")]).to_pylist():
-            self._verdicts[pair["p"], pair["v"]] += pair["count_all"]
-        self._conflicts += pc.sum(batch.column("conflict")).as_py() or 0
-        late = pc.and_(pc.equal(batch.column("verdict"), "late"), pc.is_valid(batch.column("first_offset")))
-        self._late_copies += pc.sum(late).as_py() or 0
-
-    def told(self) -> dict[str, Any]:
-        pairs = [[partition, verdict, count] for (partition, verdict), count in self._verdicts.items()]
-        return {"verdicts": pairs, "conflicts": self._conflicts, "late_copies": self._late_copies}
-
-
 def _add(done: Deposit, told: dict[str, Any]) -> None:
     if "table" in told:
         done.files[told["table"]].append(DataFile(**told["file"]))
-        return
-    for partition, verdict, count in told["verdicts"]:
-        done.verdicts[partition, verdict] += count
-    done.conflicts += told["conflicts"]
-    done.late_copies += told["late_copies"]
+    elif "refused" in told:
+        done.refused.append(told["refused"])
+    else:
+        done.counts.join(told)

@@ -78,11 +78,12 @@ class Imported:
 
     def add(self, made: Deposit) -> None:
         """Count a batch."""
-        self.rows += made.records
-        for (_, verdict), count in made.verdicts.items():
+        counts = made.counts
+        self.rows += counts.records
+        for (_, verdict), count in counts.verdicts.items():
             self.verdicts[verdict] += count
-        self.conflicts += made.conflicts
-        self.late_copies += made.late_copies
+        self.conflicts += counts.conflicts
+        self.late_copies += counts.late_copies
 
 
 def begun(bronze: LakeTable, wish: Wish) -> Import | None:
@@ -202,7 +203,7 @@ def _add(
         if file.exists():
             rows = _records(writer, wish.delay, number, file, clock.now())
             made = writer.write(judged(rows, imported_as(writer.stream)), IMPORTED if wish.delay is None else ASSUMED)
-        moved = {rows_of(number): first + made.records, IMPORTS: max(bronze.counter(IMPORTS) or 0, number + 1)}
+        moved = {rows_of(number): first + made.counts.records, IMPORTS: max(bronze.counter(IMPORTS) or 0, number + 1)}
         try:
             writer.commit(made, moved, _told(bronze, wish, number, made, ended=ended))
         except DataError:
@@ -256,7 +257,7 @@ def _key(stream: Stream) -> str:
 def _told(bronze: LakeTable, wish: Wish, number: int, made: Deposit, *, ended: bool) -> dict[str, int]:
     """What bronze alone keeps of an import: which source and rule it has, its verdicts, and whether it has ended."""
     counts = dict.fromkeys(VERDICTS, 0)
-    for (_, verdict), count in made.verdicts.items():
+    for (_, verdict), count in made.counts.verdicts.items():
         counts[verdict] += count
     before = import_of(bronze, number).verdicts
     told = {count_of(number, verdict): before[verdict] + count for verdict, count in counts.items()}

@@ -30,6 +30,7 @@ from headrace.lake.table import LakeTable
 from headrace.run.admit import judged
 from headrace.run.deposit import Deposit, deposit
 from headrace.run.kept import kept
+from headrace.run.refused import Refusals, letters_in
 from headrace.run.stage import laid_out, stage
 from headrace.schema.writers import Writers
 
@@ -75,11 +76,18 @@ class LakeWriter:
         self.stream, self.topic, self.lake, self.session = stream, topic, lake, session
         self.tasks, self.writers, self.also = tasks, writers, also
 
-    def write(self, rows: DataFrame, arrival: str) -> Deposit:
-        """Judged rows as files that no commit names yet; copies are marked."""
+    def write(self, rows: DataFrame, arrival: str, refusals: Refusals | None = None) -> Deposit:
+        """Judged rows as files that no commit names yet; copies are marked, and what is refused has gone to its topic.
+
+        Letters come before the commit: a batch that is cut off in between is run again, and they are known by then.
+        """
         with self._staged(rows, arrival) as (root, staged, keys):
             tables = {BRONZE: self.lake.bronze, SILVER: self.lake.silver}
-            return deposit(self.session, root, staged, self._copies(keys), tables, self.tasks)
+            sent_on = () if refusals is None else refusals.verdicts
+            made = deposit(self.session, root, staged, self._copies(keys), tables, self.tasks, sent_on)
+            if refusals is not None:
+                refusals.take(letters_in(root, made.refused, self.lake.bronze.options))
+            return made
 
     def _copies(self, keys: pa.Table) -> pa.Table:
         if self.stream.event_id is None:

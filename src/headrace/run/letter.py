@@ -2,7 +2,7 @@
 
 The topic `<stream>.dead` is compacted; a letter's key is the position of its record, "partition/offset". A letter that
 is being replayed is written again with how far the stream had come (`replaying`); one that is done with is a tombstone.
-`run.publish` writes letters, `headrace.letters` lists, replays and drops them.
+`run.refused` writes letters, `headrace.letters` lists, replays and drops them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def read(record: Record) -> Letter:
 def present(records: Iterable[Record], *, values: bool = True) -> dict[str, Letter]:
     """The letters that are there after these records of their topic, by name; without values, those are left empty.
 
-    A batch of the pipeline that was cut off is run again and writes its letters again. A letter that was done with in
+    A batch of the archive that was cut off is run again and writes its letters again. A letter that was done with in
     the meantime stays so, and one whose replay was begun keeps that.
     """
     found: dict[str, Letter] = {}

@@ -1,67 +1,50 @@
-"""The live pipeline in micro-batches: one admission query per stream, one tile query per run of a tile set.
+"""The live pipeline: one tile query per run of a tile set.
 
-Records come from the project's log, tiles go to the changelog. Which runs there are and which one serves is
-`run.change_over`'s business; late lanes are published from the lake in between (`run.late_job`). A failing query ends
-the process: whoever supervises it starts it again, and the checkpoint and idempotent writes make that harmless. How it
-is doing is told in the topic `headrace.status` (`run.status`).
+Records come from the project's log, tiles go to the changelog. What became of every record, and where refused ones go,
+is the archive's business (`run.archive`); which runs there are and which one serves is `run.change_over`'s; late lanes
+are published from the lake in between (`run.late_job`). A failing query ends the process: whoever supervises it starts
+it again, and the checkpoint and idempotent writes make that harmless. How it is doing is told in the topic
+`headrace.status` (`run.status`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.clock import MINUTE, Clock, SystemClock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.log.kafka import KafkaLog
-from headrace.plan.model import Admission, Plan, TileSet
+from headrace.plan.model import Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.change_over import ChangeOver
 from headrace.run.late import Run
 from headrace.run.late_job import LateJob
-from headrace.run.publish import Outlet, Place, refused_to_topics
-from headrace.run.records import connector_stream, sink_options, stream_of
+from headrace.run.publish import Place
+from headrace.run.records import real_time_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
 from headrace.run.runs import checkpoint_of
 from headrace.run.session import local_session
 from headrace.run.slots import slots
 from headrace.run.source import register
 from headrace.run.status import Status
-from headrace.run.tally import Tally
-from headrace.run.tile_query import MICRO_BATCH, REAL_TIME, TileQuery
+from headrace.run.tile_query import REAL_TIME, TileQuery
 from headrace.run.tiles import Target
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
 from headrace.store.changelog import HandOver
 from headrace.store.runs import FIRST_RUN
 from headrace.topics import STATUS, create, open_log, spark_jars, topics
-from headrace.watch import Seen, StreamWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 MOST_PER_BATCH = 200_000
-ANY_ORDER = "any order"
-"""How admission reads: in batches, but partitions need not advance together, so the log's quickest way will do."""
 BEAT = 0.5
 COMPACT = 10 * MINUTE
-COUNTING, SELDOM = "2 seconds", "10 seconds"
-"""Counting and dead letters can wait, and leave the cores to the tiles; longer beside tiles in real-time mode."""
-
-
-@dataclass(frozen=True)
-class AdmissionQuery:
-    """A running admission query and its counts."""
-
-    stream: Stream
-    place: Place
-    tally: Tally
-    watch: StreamWatch
-    query: StreamingQuery
 
 
 class Pipeline:
@@ -80,45 +63,24 @@ class Pipeline:
         self.late = LateJob(config, self.log, session, clock)
         self.recovery = Recovery(config, session, clock)
         self.status = Status(self.log, self.named.topic(STATUS), clock)
-        self.admissions = [self._admit(stage) for stage in plan.admissions]
         self.runs = ChangeOver(plan, self.named, self.log, clock, self.late, self.status, self._tile)
         self._compacted = clock.now()
 
     @property
     def queries(self) -> list[StreamingQuery]:
         """Every query."""
-        return [tile.query for tile in self.runs.tiles] + [each.query for each in self.admissions]
+        return [tile.query for tile in self.runs.tiles]
 
-    def _judged(self, stream: Stream, mode: str = MICRO_BATCH, begin: Mapping[int, int] | None = None) -> DataFrame:
+    def _judged(self, stream: Stream, mode: str, begin: Mapping[int, int] | None) -> DataFrame:
         topic = self.named.topic(stream.name)
-        if mode != MICRO_BATCH and isinstance(self.log, KafkaLog):
-            most = MOST_PER_BATCH if mode == ANY_ORDER else None
-            records = connector_stream(self.session, self.log, topic, begin, most)
+        if mode == REAL_TIME and isinstance(self.log, KafkaLog):
+            records = real_time_stream(self.session, self.log, topic, begin)
         else:
             records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
         return judged(records, stream, writers_of(stream, self.ids, topic))
 
     def _place(self, stream: Stream, checkpoint: str) -> Place:
         return Place(self.log, self.clock, self.named.topic(stream.name), self.named.path("checkpoints", checkpoint))
-
-    def _admit(self, stage: Admission) -> AdmissionQuery:
-        stream = stage.stream
-        place = self._place(stream, f"{stage.id}-{stage.fingerprint}")
-        tally = Tally(place.checkpoint / "headrace" / "verdicts.json")
-        dead, late = self.named.topic(f"{stream.name}.dead"), self.named.topic(f"{stream.name}.late")
-        watch = StreamWatch(stream.name)
-
-        def told(number: int, counts: Mapping[str, int], seen: list[Seen]) -> None:
-            tally.add(number, counts)
-            watch.batch(seen)
-
-        publish = refused_to_topics(place, stream, Outlet(dead, late, self.partitions[stream.name]), told)
-        rows = self._judged(stream, ANY_ORDER)
-        writer = rows.writeStream.queryName(stage.id).option("checkpointLocation", str(place.checkpoint))
-        live = any(tiles.mode == REAL_TIME for tiles in self.plan.tile_sets if tiles.stream.name == stream.name)
-        counting = SELDOM if live else COUNTING
-        query = writer.foreachBatch(publish).trigger(processingTime=counting).start()
-        return AdmissionQuery(stream, place, tally, watch, query)
 
     def _tile(self, tile_set: TileSet, hand_over: HandOver | None) -> TileQuery:
         stream, run = tile_set.stream, FIRST_RUN if hand_over is None else hand_over.run
@@ -153,7 +115,7 @@ class Pipeline:
         for tile in self.runs.tiles:
             if (said := tile.progress()) is not None:
                 self.log.append_batch(tile.topic, [said])
-        self.status.publish(self.admissions, self.runs.serving, self.runs.told(), self.runs.following)
+        self.status.publish(self.runs.serving, self.runs.told(), self.runs.following)
         for tile in self.runs.serving:
             if self.status.of(tile).lost:
                 self.recovery.want(tile.tile_set, tile.target.run)
@@ -170,8 +132,6 @@ class Pipeline:
         """End every query; a batch under way is run again at the next start."""
         self.late.stop()
         self.runs.stop()
-        for running in self.admissions:
-            running.query.stop()
         self.log.close()
 
 

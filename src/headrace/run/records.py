@@ -73,13 +73,10 @@ def stream_of(
     return session.readStream.format("headrace_log").options(**options).load()
 
 
-def connector_stream(
-    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None, most: int | None = None
+def real_time_stream(
+    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None
 ) -> DataFrame:
-    """The records of a Kafka topic through Spark's own connector: one by one, which it alone can do, or in batches.
-
-    Batches hold `most` records at the most, and each partition advances for itself.
-    """
+    """The records of a Kafka topic one by one, which Spark's own connector alone can do."""
     options = {
         **for_spark(log.options, log.spark_options),
         "kafka.bootstrap.servers": log.brokers,
@@ -91,8 +88,6 @@ def connector_stream(
         "failOnDataLoss": "true",
         "includeHeaders": "true",
     }
-    if most is not None:
-        options["maxOffsetsPerTrigger"] = str(most)
     rows = session.readStream.format("kafka").options(**options).load()
     return rows.selectExpr("topic", "partition", "offset", "timestamp AS arrived_at", "key", "value", _HEADERS)
 

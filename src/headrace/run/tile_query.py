@@ -158,6 +158,13 @@ class TileQuery:
         """The offsets that follow what is committed; None before the first batch."""
         return last_batch_end(self.place.checkpoint)
 
+    def reached(self) -> dict[int, int]:
+        """The offsets that follow what is in the tiles, as far as is known: event by event, more than is committed."""
+        committed, live = self.included() or {}, self._real_time_progress
+        if self.mode != REAL_TIME or live is None:
+            return committed
+        return {p: max(live.included.get(p, 0), committed.get(p, 0)) for p in {*live.included, *committed}}
+
     def progress(self) -> Message | None:
         """What is worth saying now of how far the changelog is; None if nothing is.
 

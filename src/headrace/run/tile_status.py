@@ -1,7 +1,7 @@
-"""What one tile query has told so far: batches, state, duplicates, dropped rows, hot keys.
+"""What one tile query has told so far: batches, state, dropped rows, hot keys.
 
-Spark tells of a batch after it has committed it. What must survive a restart is kept in two small files beside the
-query's checkpoint. `run.status` puts it together with everything else.
+Spark tells of a batch after it has committed it. What must survive a restart is kept in a small file beside the query's
+checkpoint. `run.status` puts it together with everything else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.plan.model import TileSet
 from headrace.run import hot_keys, state
-from headrace.run.progress import last_batch
 from headrace.run.tally import Tally
 from headrace.watch.alarm import DROPPED, Alarm, dropped_alarm, hot_key_alarm
 from headrace.watch.hot_keys import HotKeys
@@ -19,7 +18,7 @@ from headrace.watch.hot_keys import HotKeys
 if TYPE_CHECKING:
     from headrace.run.tile_query import TileQuery
 
-DUPLICATE, SINCE = "duplicate", "since"
+SINCE = "since"
 
 
 class TileStatus:
@@ -27,17 +26,10 @@ class TileStatus:
 
     def __init__(self, tile: TileQuery) -> None:
         self.tile = tile
-        kept = tile.place.checkpoint / "headrace"
-        self.duplicates, self.dropped = Tally(kept / "duplicates.json"), Tally(kept / "dropped.json")
+        self.dropped = Tally(tile.place.checkpoint / "headrace" / "dropped.json")
         self.keys = HotKeys()
-        self._inherited = last_batch(tile.place.checkpoint)
         self._seen, self._newest = -1, 0
         self._last: Any = None
-
-    @property
-    def settled(self) -> bool:
-        """Whether the duplicates of everything that was committed are known."""
-        return last_batch(self.tile.place.checkpoint) in (self.duplicates.batch, self._inherited)
 
     @property
     def lost(self) -> int:
@@ -53,24 +45,12 @@ class TileStatus:
                 self._seen, self._last = told.batchId, told
 
     def _take(self, told: Any, now: int) -> None:
-        if told.batchId > self.duplicates.batch:
-            found = sum(int(each.customMetrics.get("numDroppedDuplicateRows", 0)) for each in told.stateOperators)
-            self.duplicates.add(told.batchId, {DUPLICATE: found})
         dropped = sum(each.numRowsDroppedByWatermark for each in told.stateOperators)
         if dropped and told.batchId > self.dropped.batch:
             since = {} if SINCE in self.dropped.totals else {SINCE: now}
             self.dropped.add(told.batchId, {DROPPED: dropped, **since})
         self.keys.feed(now, *hot_keys.counted(told))
         self._newest = max(self._newest, state.newest(told) or 0)
-
-    def inherit(self, old: TileStatus) -> None:
-        """This run takes the place of another: it has read the same, so it counts duplicates on from there.
-
-        What the watermark dropped from the old run is in this one, which came from the lake.
-        """
-        self.duplicates.totals, self.duplicates.batch = dict(old.duplicates.totals), -1
-        self.duplicates.add(last_batch(self.tile.place.checkpoint) or 0, {})
-        self._inherited = self.duplicates.batch
 
     def told(self, now: int) -> dict[str, Any]:
         """How the query is doing, as the status says it."""

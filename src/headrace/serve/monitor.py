@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from headrace.machine import free_disk_bytes
 from headrace.plan.model import Plan, TileSet
 from headrace.serve.limits import Behind
 from headrace.serve.reading import Reader
+from headrace.standing import alarms, streams
 from headrace.store.latency import KEPT, Latency, told
 from headrace.store.materialise import Materialiser
 from headrace.topics import STATUS, last_status
@@ -46,7 +47,7 @@ class Monitor:
         self._reader, self._filler, self._log, self._names, self._clock = reader, filler, log, names, clock
         self._topic = names.topic(STATUS)
         self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
-        self._lake: dict[str, Any] = {}
+        self._archive: dict[str, Any] | None = None
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
         self._log_error: str | None = "not looked yet"
@@ -97,15 +98,15 @@ class Monitor:
         if said is not None and isinstance(said[1], dict):
             self._pipeline = {**said[1], "at": said[0]}
         if kept is not None and isinstance(kept[1], dict):
-            self._lake = kept[1].get("streams", {})
-        self.behind = {stage.stream.name: self._lag_of(stage.stream.name) for stage in self._plan.admissions}
+            self._archive = kept[1]
+        stand = streams(self._pipeline, self._archive)
+        self.behind = {each.stream.name: self._lag_of(each.stream.name, stand) for each in self._plan.admissions}
         folder = getattr(self._log, "folder", None)
         self.free_disk = None if folder is None else free_disk_bytes(folder)
 
-    def _lag_of(self, stream: str) -> Behind:
+    def _lag_of(self, stream: str, stand: Mapping[str, Any]) -> Behind:
         """How much of a stream the pipeline has yet to read: up to what it last said, also when it has died since."""
-        topic = self._names.topic(stream)
-        said = (self._pipeline or {}).get("streams", {}).get(stream, {})
+        topic, said = self._names.topic(stream), stand.get(stream, {})
         included = {int(number): at for number, at in said.get("included", {}).items()}
         reached = self._log.start_offsets(topic) | included
         events = sum(max(0, end - reached.get(number, 0)) for number, end in self._log.end_offsets(topic).items())
@@ -146,10 +147,10 @@ class Monitor:
             "ready": all(ready.values()),
             "waiting_for": [part for part, there in ready.items() if not there],
             "pipeline": None if not said else {"at": show_time(said["at"]), "age_ms": (now - said["at"]) / 1_000},
-            "streams": said.get("streams", {}),
-            "lake": self._lake,
+            "streams": streams(self._pipeline, self._archive),
+            "lake": (self._archive or {}).get("streams", {}),
             "tile_sets": said.get("tile_sets", {}),
-            "alarms": said.get("alarms", []),
+            "alarms": alarms(self._pipeline, self._archive),
             **self._told(now),
         }
 

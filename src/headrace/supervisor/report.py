@@ -10,6 +10,7 @@ from typing import Any
 from headrace.clock import MILLISECOND, SECOND
 from headrace.config import Config, names
 from headrace.log.protocol import Log
+from headrace.standing import alarms, streams
 from headrace.supervisor import place, process
 from headrace.supervisor.place import Place
 from headrace.topics import STATUS, last_status
@@ -43,10 +44,10 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "url": (processes.get("serve") or {}).get("url"),
         "processes": processes,
         "told_seconds_ago": {name: round((now - at) / SECOND, 1) for name, (at, _) in told.items()},
-        "streams": pipeline[1].get("streams", {}),
+        "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
-        "alarms": pipeline[1].get("alarms", []),
+        "alarms": alarms(pipeline[1], archive[1]),
         "views": {
             name: _aged(view, (now - serve[0]) / MILLISECOND) for name, view in serve[1].get("views", {}).items()
         },

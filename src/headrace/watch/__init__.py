@@ -2,7 +2,7 @@
 
 Pure Python, no Spark, no clock: it is fed with counts of what was read, in the order of arrival. `rate` compares the
 late and future rates of a partition with its own recent past, and `stream` adds arrival times that go back and keeps
-all of one stream. Counting is `run.publish`'s business, telling is `run.status`'s.
+all of one stream. Counting is `run.counting`'s business, telling is `run.archiving`'s.
 """
 
 from __future__ import annotations

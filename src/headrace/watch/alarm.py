@@ -54,20 +54,20 @@ class Alarm:
         }
 
 
-def rate_alarm(stream: str, partition: int | None, kind: str, rate: float, usual: float, since: int) -> Alarm:
+def rate_alarm(stream: str, partition: int, kind: str, rate: float, usual: float, since: int) -> Alarm:
     """The rate of a verdict is far above what it usually is."""
     verdict = "from the future" if kind == "future" else kind
-    says = f"{_where(stream, partition)}: {rate:.1%} of the records are {verdict}, usually {usual:.1%}."
+    says = f"Partition {partition} of {stream}: {rate:.1%} of the records are {verdict}, usually {usual:.1%}."
     return Alarm(stream, partition, kind, rate, usual, since, says.replace("%", " %"))
 
 
-def went_back_alarm(stream: str, partition: int | None, by: int, since: int) -> Alarm:
+def went_back_alarm(stream: str, partition: int, by: int, since: int) -> Alarm:
     """Arrival times of a partition went back.
 
     >>> went_back_alarm("payments", 0, 1_500_000, 0).says
     'Partition 0 of payments: arrival times went back by 1.5 s.'
     """
-    says = f"{_where(stream, partition)}: arrival times went back by {by / 1_000_000:,.1f} s."
+    says = f"Partition {partition} of {stream}: arrival times went back by {by / 1_000_000:,.1f} s."
     return Alarm(stream, partition, WENT_BACK, None, None, since, says)
 
 
@@ -92,7 +92,3 @@ def hot_key_alarm(stream: str, tiles: str, key: str, share: float, since: int) -
     """
     says = f"Tiles {tiles}: {100 * share:.1f} % of the events are of one key, {key}."
     return Alarm(stream, None, HOT_KEY, share, None, since, says)
-
-
-def _where(stream: str, partition: int | None) -> str:
-    return f"Stream {stream}" if partition is None else f"Partition {partition} of {stream}"

@@ -1,12 +1,10 @@
 """All alarms of one stream, fed with what each batch saw of each partition.
 
-Batches are fed by the query's thread and alarms read by another, so there is a lock. What is remembered goes with the
-process: after a restart the usual rates are learnt anew.
+What is remembered goes with the process: after a restart the usual rates are learnt anew.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -22,11 +20,10 @@ REMEMBERED = HOUR
 class Seen(NamedTuple):
     """What a batch saw of one partition: counts, and the log's arrival times in microseconds.
 
-    `first` and `last` are those of the first and the last record, `least` and `greatest` of all. A partition of None is
-    the stream as a whole; its arrival times are not compared.
+    `first` and `last` are those of the first and the last record, `least` and `greatest` of all.
     """
 
-    partition: int | None
+    partition: int
     read: int
     late: int
     future: int
@@ -58,20 +55,18 @@ class StreamWatch:
 
     def __init__(self, stream: str, rule: Rule | None = None) -> None:
         self.stream, self._rule = stream, rule
-        self._rates: dict[int | None, RateWatch] = {}
-        self._greatest: dict[int | None, int] = {}
-        self._back: dict[int | None, _StepBack] = {}
-        self._lock = threading.Lock()
+        self._rates: dict[int, RateWatch] = {}
+        self._greatest: dict[int, int] = {}
+        self._back: dict[int, _StepBack] = {}
 
     def batch(self, seen: Iterable[Seen]) -> None:
         """Take in what a batch saw; batches come in order."""
-        with self._lock:
-            for each in seen:
-                if each.read:
-                    self._arrivals(each)
-                    rates = self._rates.setdefault(each.partition, RateWatch(KINDS, self._rule))
-                    at = max(each.greatest, self._greatest[each.partition])
-                    rates.feed(at, each.read, {"late": each.late, "future": each.future})
+        for each in seen:
+            if each.read:
+                self._arrivals(each)
+                rates = self._rates.setdefault(each.partition, RateWatch(KINDS, self._rule))
+                at = max(each.greatest, self._greatest[each.partition])
+                rates.feed(at, each.read, {"late": each.late, "future": each.future})
 
     def _arrivals(self, seen: Seen) -> None:
         """Notice times that go back between batches, or within one as far as its ends and extremes show it."""
@@ -81,19 +76,16 @@ class StreamWatch:
         back = max(before - seen.least, seen.first - seen.least, seen.greatest - seen.last)
         if where in self._back and seen.greatest > self._back[where].until:
             del self._back[where]
-        if back > 0 and where is not None:
+        if back > 0:
             earlier = self._back.get(where, _StepBack(0, seen.least, 0))
             self._back[where] = _StepBack(max(earlier.by, back), earlier.since, self._greatest[where] + REMEMBERED)
 
     def alarms(self) -> list[Alarm]:
         """What is wrong now, by partition."""
-        with self._lock:
-            jumps = [
-                rate_alarm(self.stream, where, jump.kind, jump.rate, jump.usual, jump.since)
-                for where, rates in self._rates.items()
-                for jump in rates.jumps()
-            ]
-            steps = [went_back_alarm(self.stream, where, step.by, step.since) for where, step in self._back.items()]
-        return sorted(
-            [*jumps, *steps], key=lambda alarm: (alarm.partition is not None, alarm.partition or 0, alarm.kind)
-        )
+        jumps = [
+            rate_alarm(self.stream, where, jump.kind, jump.rate, jump.usual, jump.since)
+            for where, rates in self._rates.items()
+            for jump in rates.jumps()
+        ]
+        steps = [went_back_alarm(self.stream, where, step.by, step.since) for where, step in self._back.items()]
+        return sorted([*jumps, *steps], key=lambda alarm: (alarm.partition or 0, alarm.kind))
