@@ -188,6 +188,9 @@ def _write_properties(folder: Path, port: int, more: Mapping[str, str]) -> None:
         "auto.create.topics.enable": "false",
         "log.message.timestamp.type": "LogAppendTime",
         "log.retention.ms": "-1",
+        # Compaction has time; whoever waits for a record has not.
+        "log.cleaner.io.max.bytes.per.second": str(16 * 1024 * 1024),
+        "log.cleaner.dedupe.buffer.size": str(32 * 1024 * 1024),
         # As large as the other logs take them, and what a batch adds around them.
         "message.max.bytes": str(LARGEST_MESSAGE + 1024 * 1024),
         **more,

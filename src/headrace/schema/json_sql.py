@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headrace.schema import json_rules as rules
-from headrace.schema.json_sql_scalar import get, scalar
-from headrace.schema.types import List, Struct, Type
+from headrace.schema.json_sql_scalar import get, in_range, moment, scalar
+from headrace.schema.types import List, String, Struct, Timestamp, Type
 
 END = "~end~"
 
@@ -122,6 +122,11 @@ class _Stages:
                 outcome = _outcome(element, "__e", f"{path}[]", kind.optional, 1)
                 read = self.new(stage + 1, f"transform({elements}, __e -> {outcome})")
                 return _list_part(kind, source, read, path, optional)
+            case Timestamp("rfc3339"):
+                # Each of the three is asked for more than once by the next, so it is a column of its own.
+                text = self.new(stage, scalar(String(), source))
+                typed = self.new(stage + 2, in_range(self.new(stage + 1, moment(text))))
+                return _Part(typed, _reason(kind, source, typed, path, optional))
         typed = self.new(stage, scalar(kind, source))
         return _Part(typed, _reason(kind, source, typed, path, optional))
 

@@ -25,9 +25,7 @@ def scalar(kind: Type, source: str) -> str:
         case String():
             return text
         case Timestamp("rfc3339"):
-            moment = f"CASE WHEN {text} RLIKE {_whole(rules.RFC3339)} THEN try_cast({text} AS TIMESTAMP) END"
-            least, greatest = (f"timestamp_micros({bound}L)" for bound in (rules.EARLIEST, rules.LATEST))
-            return _between(moment, least, greatest, moment)
+            return in_range(moment(text))
         case Timestamp(unit):
             first, last = rules.bounds(unit)
             whole = scalar(Integer(), source)
@@ -47,6 +45,17 @@ def scalar(kind: Type, source: str) -> str:
             exact = f"schema_of_variant({source}) NOT IN ('DOUBLE', 'BOOLEAN')"
             return _when(fits, exact, f"CAST({plain} AS {kind.ddl})")
     raise TypeError(kind)
+
+
+def moment(text: str) -> str:
+    """The moment that a text says, or null."""
+    return f"CASE WHEN {text} RLIKE {_whole(rules.RFC3339)} THEN try_cast({text} AS TIMESTAMP) END"
+
+
+def in_range(moment: str) -> str:
+    """A moment of the years 1 to 9999, or null: near their ends an offset leads out of them."""
+    least, greatest = (f"timestamp_micros({bound}L)" for bound in (rules.EARLIEST, rules.LATEST))
+    return _between(moment, least, greatest, moment)
 
 
 def _when(cast: str, condition: str, then: str | None = None) -> str:
