@@ -16,11 +16,12 @@ from typing import Any
 
 from headrace.aggregate import Distinct, Frequent, Monoid, Quantiles, aggregate
 from headrace.clock import MINUTE
+from headrace.define.event import Event, Place
+from headrace.define.exact import Key
 from headrace.define.view import View
 from headrace.plan.model import Partial, TileSet
 from headrace.run.equality import close
-from headrace.run.reference import Key, Outcome, contributing
-from headrace.run.verdict import Event, Place
+from headrace.run.reference import Outcome, contributing
 from headrace.serve.partials import decoder
 from headrace.serve.reading import Reader
 from headrace.store.changelog import TileRow, decode

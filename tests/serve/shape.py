@@ -12,8 +12,9 @@ import msgspec
 
 from headrace.aggregate import Decayed, Earliest, Events, LatestN, Least, Moments, Monoid, Span, Total
 from headrace.aggregate.scalar import WIDE, scaled
+from headrace.define.exact import Moment
 from headrace.plan.model import TileSet
-from headrace.run.reference import Moment, Outcome
+from headrace.run.reference import Outcome
 from headrace.schema.types import Decimal, Integer
 from headrace.store import TileRow
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from headrace.clock import DAY, MILLISECOND, SystemClock
 
 if TYPE_CHECKING:
+    from headrace.define.event import Event
     from headrace.define.stream import Stream
     from headrace.log.protocol import Log
     from headrace.log.record import Record
     from headrace.project import Project
-    from headrace.run.verdict import Event, Judgement, Read
+    from headrace.run.verdict import Judgement, Read
     from headrace.watch.lateness import Delays
 
 SAMPLE = 20_000

@@ -13,6 +13,8 @@ from headrace.lake.table import LakeTable
 TURN, BATCH, OFFSET, COUNT = "headrace.turn", "headrace.batch", "headrace.offset.", "headrace.count."
 """The turn is moved by every commit, of the archive and of imports (`lake.imports`) alike."""
 CONFLICTS, LATE_COPIES, LOST = "conflict", "late_copy", "lost"
+FORGOTTEN = "headrace.forgotten"
+"""The moment before which a table's days were taken away, in microseconds."""
 
 
 def position(table: LakeTable, partitions: int | None = None) -> dict[int, int] | None:

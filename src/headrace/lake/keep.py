@@ -11,6 +11,7 @@ from typing import Any
 
 from headrace.clock import DAY, show_time
 from headrace.errors import DataError
+from headrace.lake.counters import FORGOTTEN
 from headrace.lake.table import LakeTable, reading
 
 TARGET_BYTES = 128 * 1024 * 1024
@@ -46,9 +47,14 @@ def vacuum(table: LakeTable, hours: int, *, dry: bool = False) -> list[str]:
 
 
 def forget(table: LakeTable, before: int) -> int:
-    """Take away the days that end before a moment, as one commit; gives the rows taken."""
-    day = show_time(before - before % DAY)[:10]
+    """Take away the days that end before a moment; gives the rows taken.
+
+    That they are forgotten is said first: who asks for what is half gone must not be answered from the other half.
+    """
+    first = before - before % DAY
     with reading(table.uri):
-        done: dict[str, Any] = table.delta.delete(f"{table.shape.day} < '{day}'")
+        if first > (table.counter(FORGOTTEN) or 0):
+            table.commit([], {FORGOTTEN: first})
+        done: dict[str, Any] = table.delta.delete(f"{table.shape.day} < '{show_time(first)[:10]}'")
         table.refresh()
     return int(done.get("num_deleted_rows") or 0)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headrace.define.event import Event
+from headrace.define.exact import Key, Moment
 from headrace.define.view import Feature, View
-from headrace.run.reference import Key, Moment, Outcome
-from headrace.run.verdict import Event
+from headrace.run.reference import Outcome
 
 
 def differences(outcome: Outcome, view: View, key: Key, moment: Moment, found: Mapping[str, Any]) -> list[str]:

@@ -1,27 +1,22 @@
 """The meaning, in plain Python: what every feature is, from a list of records.
 
-No Spark, no tiles, no sketches: a value is computed from the single events that count, exactly as the definition says.
+No Spark, no tiles, no sketches: records are judged (`run.verdict`), and a value is computed from the single events that
+count, exactly as the definition says (`define.exact`).
 Every engine mode and the serving path are held to this file; when they differ, one of them is wrong. Tiles are given
 too (`Outcome.tiles`), so that engines can be compared column by column.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from headrace.define.view import Feature, Term, View
-from headrace.define.window import Session
+from headrace.define.event import Event
+from headrace.define.exact import Key, Mode, Moment, ViewEvents
+from headrace.define.view import View
 from headrace.log.record import Record
 from headrace.plan.model import Plan, TileSet
-from headrace.run.verdict import DEAD, Event, Judgement, count_verdicts, judge
-
-Mode = Literal["as_known", "as_happened"]
-Key = tuple[Any, ...]
-Moment = tuple[int, ...]
-"""(t,) for a request, (arrived_at, partition, offset) for the record that triggers a score."""
+from headrace.run.verdict import DEAD, Judgement, count_verdicts, judge
 
 
 class Outcome:
@@ -34,7 +29,7 @@ class Outcome:
             if record.topic in by_topic:
                 by_topic[record.topic].append(record)
         self.judged = {stage.stream.name: judge(stage.stream, by_topic[stage.stream.name]) for stage in plan.admissions}
-        self._views: dict[str, _ViewEvents] = {}
+        self._views: dict[str, ViewEvents] = {}
 
     def verdicts(self, stream: str) -> dict[str, int]:
         """Counts by verdict; they add up to the records read."""
@@ -61,10 +56,10 @@ class Outcome:
         """The events of a key that count, by event time."""
         return self._held(view).by_key.get(key, [])
 
-    def _held(self, view: View) -> _ViewEvents:
+    def _held(self, view: View) -> ViewEvents:
         if view.name not in self._views:
             counted = contributing(view.stream.late, self.judged[view.stream.name])
-            self._views[view.name] = _ViewEvents(view, [event for _, event in counted])
+            self._views[view.name] = ViewEvents(view, [event for _, event in counted])
         return self._views[view.name]
 
     def tiles(self, tile_set: TileSet, before: Moment | None = None) -> dict[tuple[Key, int, str], dict[str, Any]]:
@@ -93,54 +88,3 @@ def contributing(late_policy: str, judged: Sequence[Judgement]) -> list[tuple[st
         for judgement in judged
         if judgement.lane is not None and judgement.event is not None and judgement.verdict in counted
     ]
-
-
-class _ViewEvents:
-    """The events of a view by key, in event time order, each with what every term eats."""
-
-    def __init__(self, view: View, events: Iterable[Event]) -> None:
-        self.view = view
-        wanted = view.stream.filter.python() if view.stream.filter else None
-        parts = [column.python() for _, column in view.key]
-        self.by_key: dict[Key, list[Event]] = {}
-        for event in events:
-            if wanted is None or wanted(event.row) is True:
-                self.by_key.setdefault(tuple(part(event.row) for part in parts), []).append(event)
-        for held in self.by_key.values():
-            held.sort(key=lambda event: (event.event_time, event.event_id))
-
-    @cached_property
-    def eaten(self) -> Mapping[Term, Any]:
-        return {term: term.value.python() for feature in self.view.features for term in feature.terms}
-
-    def values(self, key: Key, moment: Moment, mode: Mode) -> dict[str, Any]:
-        held = self.by_key.get(key, [])
-        known = [event for event in held if _known(event, moment, mode)]
-        times = [event.event_time for event in known]
-        return {feature.name: self._value(feature, known, times, moment[0]) for feature in self.view.features}
-
-    def _value(self, feature: Feature, known: list[Event], times: list[int], t: int) -> Any:
-        return feature.combine([self._term(term, known, times, t) for term in feature.terms])
-
-    def _term(self, term: Term, known: list[Event], times: list[int], t: int) -> Any:
-        low, high = term.window.span(t)
-        inside = known[bisect_left(times, low) : bisect_left(times, high)]
-        if isinstance(term.window, Session):
-            inside = _running_session(inside, term.window.gap, t)
-        eat = self.eaten[term]
-        inputs = [(event.event_time, event.event_id, eat(event.row)) for event in inside]
-        return term.aggregate.exact([given for given in inputs if given[2] is not None], t)
-
-
-def _known(event: Event, moment: Moment, mode: Mode) -> bool:
-    return event.place < moment if mode == "as_known" else event.event_time < moment[0]
-
-
-def _running_session(events: list[Event], gap: int, t: int) -> list[Event]:
-    """The last events chained by pauses of at most the gap, if the last one is not further back than that."""
-    if not events or t - events[-1].event_time > gap:
-        return []
-    first = len(events) - 1
-    while first and events[first].event_time - events[first - 1].event_time <= gap:
-        first -= 1
-    return events[first:]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.clock import SECOND, parse_timestamp
+from headrace.define.event import Event, Place
 from headrace.define.stream import Stream
 from headrace.define.verdict import DEAD as DEAD
 from headrace.define.verdict import VERDICTS as VERDICTS
@@ -28,24 +29,6 @@ RESERVED = "headrace."
 """What the names of Headrace's own headers begin with."""
 ARRIVED_AT, REPLAY_OF = "headrace.arrived_at", "headrace.replay_of"
 """A record's arrival in microseconds when it is not the append's; the partition/offset it was appended at before."""
-
-Place = tuple[int, int, int]
-"""(arrived_at, partition, offset): the order in which things became known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What a record that could be read says, and where it stands."""
-
-    row: Mapping[str, Any]
-    event_time: int
-    event_id: str
-    place: Place
-
-    @property
-    def arrived_at(self) -> int:
-        """When it became known."""
-        return self.place[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ def scalar(kind: Type, source: str) -> str:
         case Timestamp(unit):
             first, last = rules.bounds(unit)
             whole = scalar(Integer(), source)
-            moment = f"timestamp_micros({get(source, 'bigint')} * {Timestamp.units[unit]}L)"
-            return _between(whole, f"{first}L", f"{last}L", moment)
+            micros = f"timestamp_micros({get(source, 'bigint')} * {Timestamp.units[unit]}L)"
+            return _between(whole, f"{first}L", f"{last}L", micros)
         case Integer():
             return _when(get(source, "bigint"), f"schema_of_variant({source}) = 'BIGINT'")
         case Boolean():

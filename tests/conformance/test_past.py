@@ -1,0 +1,68 @@
+"""Values of a past moment, read from the lake key by key, are the reference's of that moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.clock import DAY, HOUR
+from headrace.errors import DataError
+from headrace.lake.keep import forget
+from headrace.lake.past import values_at
+from tests.conformance.compare import Meaning
+from tests.conformance.scenarios import SCENARIOS
+from tests.conformance.world import embedded_world
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return embedded_world(list(SCENARIOS.values()), tmp_path_factory.mktemp("past"))
+
+
+@pytest.fixture(scope="module")
+def lakes(world, spark):
+    *_, last = world.archived(spark)
+    return last
+
+
+def moments(outcome, view, key):
+    """At and just after the arrivals of some of a key's events, and some time later."""
+    events = outcome.events(view, key)
+    for at in {0, len(events) // 2, len(events) - 1}:
+        for step in (0, 1, HOUR):
+            yield events[at].arrived_at + step
+
+
+def test_every_value_of_every_view_is_what_was_known_at_the_moment(world, lakes):
+    outcome, asked, differences = Meaning(world).outcome, 0, []
+    for view in {planned.view.name: planned.view for planned in world.plan.features}.values():
+        silver = lakes[view.stream.name].silver
+        for key in outcome.keys(view)[::3]:
+            for t in dict.fromkeys(moments(outcome, view, key)):
+                found, there = values_at(silver, view, key, t)
+                expected = outcome.values(view, key, (t,))
+                asked += there
+                if repr(found) != repr(expected):
+                    differences.append((view.name, key, t, found, expected))
+    assert asked > 100
+    assert differences == []
+
+
+def test_a_key_that_nobody_knew_has_the_values_of_nothing(world, lakes):
+    view = world.plan.features[0].view
+    t = world.clock.now()
+    key = tuple("nobody" for _ in view.key)
+    found, there = values_at(lakes[view.stream.name].silver, view, key, t)
+    assert (found, there) == (Meaning(world).outcome.values(view, key, (t,)), False)
+
+
+def test_what_was_forgotten_is_not_answered_from_what_is_left(world, lakes):
+    view = world.plan.features[0].view
+    silver, outcome = lakes[view.stream.name].silver, Meaning(world).outcome
+    key = outcome.keys(view)[0]
+    t = outcome.events(view, key)[-1].arrived_at
+    forget(silver, t + DAY)
+    with pytest.raises(DataError) as refused:
+        values_at(silver, view, key, t)
+    assert refused.value.code == "lake-forgotten"
