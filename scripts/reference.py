@@ -1,19 +1,24 @@
-"""Write docs/reference from the code: every error code, every setting, every verb.
+"""Write docs/reference from the code: every error code, setting and verb, and what can be asked over HTTP.
 
 `make docs` runs it; a test holds the files against what it would write, so that nothing goes undocumented.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from headrace import errors
+from headrace import errors, project
+from headrace.cli.init import create
 from headrace.cli.main import cli
-from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, TABLE
+from headrace.serve.limits import Limits
+from headrace.serve.openapi import document
+from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"
@@ -21,7 +26,12 @@ WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"
 
 def pages() -> dict[str, str]:
     """File name to text."""
-    return {"errors.md": error_page(), "settings.md": settings_page(), "cli.md": cli_page()}
+    return {
+        "errors.md": error_page(),
+        "settings.md": settings_page(),
+        "cli.md": cli_page(),
+        "openapi.json": openapi_page(),
+    }
 
 
 def error_page() -> str:
@@ -68,7 +78,7 @@ def settings_page() -> str:
     ]
     for setting in SETTINGS.values():
         takes = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.takes
-        default = setting.default if setting.takes in (NUMBER, TABLE) else f'"{setting.default}"'
+        default = setting.default if setting.takes in (NUMBER, SHARE, TABLE) else f'"{setting.default}"'
         default = "none" if setting.default is None else f"`{default}`"
         lines.append(f"| `{setting.name}` | {takes} | {default} | `{setting.variable}` | {setting.meaning} |")
     lines += ["", "| variable | meaning |", "|---|---|"]
@@ -83,6 +93,14 @@ def cli_page() -> str:
     for path, text in _helps(cli, click.Context(cli, info_name="headrace", terminal_width=100)):
         lines += [f"## {path}", "", "```text", text, "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def openapi_page() -> str:
+    """What can be asked over HTTP of the project that `headrace init` makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        create(Path(folder) / "shop")
+        made = document(project.load(Path(folder) / "shop").plan(), Limits(), keyed=True)
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 
 def _helps(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:

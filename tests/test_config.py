@@ -122,6 +122,7 @@ def test_every_setting_has_a_variable_that_works(name):
         "a choice": SETTINGS[name].choices[-1:],
         "a duration": ["7s"],
         "a whole number": [str(max(7, SETTINGS[name].least))],
+        "a share": ["0.5"],
         "brokers": ["other:9092"],
         "an address": ["https://other:8081"],
         "a Redis address": ["redis://other:6380"],
@@ -133,6 +134,18 @@ def test_every_setting_has_a_variable_that_works(name):
     assert config.origin[name] == SETTINGS[name].variable
     changed = {read(NAMED).origin[key] != config.origin[key]: key for key in SETTINGS}
     assert changed[True] == name
+
+
+@pytest.mark.parametrize(("text", "share"), [("0", 0.0), ("1", 1.0), ("0.25", 0.25), ("1.0", 1.0)])
+def test_a_share_is_a_number_from_0_to_1(text, share):
+    assert read(f"{NAMED}[serve]\nsample = {text}\n").serve.sample == share
+    assert read(NAMED, {"HEADRACE_SERVE_SAMPLE": text}).serve.sample == share
+
+
+@pytest.mark.parametrize("text", ["1.1", "-0.5", "nan", "inf", "true", '"0.1"'])
+def test_a_share_beyond_that_is_refused(text):
+    assert "a share from 0 to 1" in refused(f"{NAMED}[serve]\nsample = {text}\n").message
+    assert "a share from 0 to 1" in refused(NAMED, {"HEADRACE_SERVE_SAMPLE": text}).message
 
 
 def test_an_environment_that_is_not_there_is_refused_with_the_closest_one():

@@ -29,6 +29,7 @@ def test_every_topic_carries_the_prefix_and_only_events_have_several_partitions(
         ("eu.clicks", 3, False),
         ("eu.clicks.dead", 1, True),
         ("eu.changelog.clicks.by_user", 1, True),
+        ("eu.served.users", 1, False),
         ("eu.headrace.runs", 1, True),
         ("eu.headrace.status", 1, True),
     ]

@@ -13,14 +13,14 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from headrace.clock import duration
 from headrace.errors import ConfigError, DefinitionError, ProjectError, did_you_mean, shown
-from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, TABLE, VARIABLE, Hidden, Setting
+from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE, VARIABLE, Hidden, Setting
 
 FILE = "headrace.toml"
 DEFAULT = "default"
@@ -42,6 +42,25 @@ class RegistryAccess:
     certificate: str = ""
     key: str = ""
     timeout: int = 5_000_000
+
+
+@dataclass(frozen=True)
+class ServeAccess:
+    """Who may ask serving, how much at once, and for how long; durations are microseconds, files are absolute."""
+
+    max_keys: int = 1_000
+    concurrency: int = 16
+    queue: int = 256
+    max_connections: int = 4_096
+    timeout: int = 30_000_000
+    idle: int = 30_000_000
+    drain: int = 5_000_000
+    stale: str = "flag"
+    sample: float = 0.0
+    keys: Hidden = field(default_factory=lambda: Hidden({}))
+    without_keys: str = "loopback"
+    certificate: str = ""
+    certificate_key: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +102,7 @@ class Config:
     max_body: int
     max_lag: int
     min_free_disk: int
+    serve: ServeAccess
     origin: Mapping[str, str]
 
 
@@ -186,6 +206,8 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
         return _whole(setting, value, where)
     if setting.takes == TABLE:
         return _table(setting, value, where)
+    if setting.takes == SHARE:
+        return _share(setting, value, where)
     if not isinstance(value, str):
         hint = "Write text in quotes."
         raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
@@ -233,6 +255,18 @@ def _whole(setting: Setting, value: Any, where: str) -> int:
         return value
     message = f"{setting.name!r} takes {setting.takes} from {setting.least} to {setting.most}."
     hint = "Write it without quotes." if isinstance(value, str) and in_file else None
+    raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+
+
+def _share(setting: Setting, value: Any, where: str) -> float:
+    """A share as TOML has it, or as a variable's text does."""
+    in_file = where.startswith(FILE)
+    if isinstance(value, str) and re.fullmatch(r"[01](?:\.[0-9]{1,9})?", value) and not in_file:
+        value = float(value)
+    if type(value) in (int, float) and 0 <= value <= 1:
+        return float(value)
+    hint = "Write it without quotes, as in 0.01." if in_file else "Write it as in 0.01."
+    message = f"{setting.name!r} takes {setting.takes} from 0 to 1."
     raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
 
 
@@ -305,6 +339,7 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         max_body=value["serve.max_body"],
         max_lag=value["serve.max_lag"],
         min_free_disk=value["serve.min_free_disk"],
+        serve=_serve(value, root),
         origin=MappingProxyType({name: given[name][1] for name in SETTINGS}),
     )
 
@@ -314,6 +349,13 @@ def _registry(value: Mapping[str, Any], root: Path) -> RegistryAccess:
     files = {name: str(root / file) for name, file in held.items() if file}
     user, password, timeout = (value[f"schema.registry_{name}"] for name in ("user", "password", "timeout"))
     return RegistryAccess(value["schema.registry"].rstrip("/"), user, password, **files, timeout=timeout)
+
+
+def _serve(value: Mapping[str, Any], root: Path) -> ServeAccess:
+    names = [each.name for each in fields(ServeAccess)]
+    held = {name: value[f"serve.{name}"] for name in names}
+    files = {name: str(root / held[name]) for name in ("certificate", "certificate_key") if held[name]}
+    return ServeAccess(**held | files)
 
 
 def resolved(options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,8 @@ An error names the thing, the place, what came and what to do: a `code` that is 
     ├── ProjectError           a project that cannot be found or loaded
     ├── DataError              records or tables handed in that cannot be used
     ├── MachineError           something the machine lacks: Java, memory, disk
+    ├── DamagedError           what a store holds is not what was written to it
+    ├── ExpiredError           tiles that a store no longer keeps
     └── UsageError             a command line that cannot be understood
 
 Records never raise: a bad record gets a verdict and a reason (see `schema.json` and `run.reference`).
@@ -89,18 +91,30 @@ CODES: dict[str, str] = {
     "store-format": "The store was written in a format this version does not know.",
     "store-ahead": "The store was filled from another log than the one it follows.",
     "store-unreachable": "Redis does not answer in time, or refuses who asks.",
+    "store-damaged": "What the store holds is not what was written to it, or its files are gone; it is filled again.",
+    "store-expired": "A value is asked for of a time whose tiles the store no longer holds.",
     "store-moved": "Another process has moved a shared store on, or emptied it; it is looked at again.",
     # the lake
+    "lake-behind": "A past value is asked for, and the lake has not come to that moment yet.",
     "lake-conflict": "The lake holds something else than what is to be written to it.",
     "lake-failed": "The tables of the lake cannot be read or written.",
+    "lake-forgotten": "A past value is asked for, and days of the lake that it needs were forgotten.",
     "lake-needed": "Days of the lake are to be forgotten that can still be asked for.",
     "bad-query": "A query to the lake cannot be answered, or is no query.",
     # serving
     "unknown-path": "The server has nothing at that path.",
     "wrong-method": "The path does not take that HTTP method.",
     "too-large": "A request's body is larger than the server takes.",
-    "too-busy": "The server takes no events now: the pipeline is behind, the disk nearly full, or too much under way.",
+    "too-busy": "The server takes no more now: the pipeline is behind, the disk nearly full, or too much under way.",
     "bad-encoding": "A request's body is compressed in a way the server does not read, or not as its header says.",
+    "too-slow": "A request was not sent, or not answered, within the time that the server gives it.",
+    "too-stale": "A view's values are older than its `max_staleness`, and stale ones are refused.",
+    "on-demand-failed": "An on-demand function failed, or gave what is no JSON value.",
+    "no-key": "A request needs an API key, and brings none that the server knows.",
+    "wrong-role": "An API key does not have the role that a request needs.",
+    "bad-key": "A configured API key, its role or its file cannot be used.",
+    "unprotected": "Serving would listen beyond this machine without API keys.",
+    "bad-certificate": "The certificate or key for https cannot be used.",
     "internal": "Something failed that Headrace did not foresee; the server's log has the details.",
     # running processes
     "already-running": "The project is up already, and one supervisor is enough.",

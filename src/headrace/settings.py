@@ -11,16 +11,20 @@ from types import MappingProxyType
 
 VARIABLE = "HEADRACE_"
 NUMBER = "a whole number"
+SHARE = "a share"
 TABLE = "a table of text"
 LOGS = ("embedded", "kafka")
 STORES = ("lmdb", "redis")
 MODES = ("micro-batch", "real-time")
+STALE = ("flag", "refuse")
+REACH = ("loopback", "anywhere")
 COMPATIBILITIES = ("backward", "forward", "full", "none")
 
 # Variables that are not settings.
 OTHER_VARIABLES: dict[str, str] = {
     "HEADRACE_ENV": "The environment to use: a name NAME of an `[env.NAME]` overlay.",
     "HEADRACE_SUPERVISOR": "Set by `headrace up` for the processes it starts: whose they are.",
+    "HEADRACE_API_KEY": "The API key that verbs such as `headrace get` send to serving; it is never shown.",
     "HEADRACE_DEBUG": "When 1, an unexpected failure shows its Python traceback.",
 }
 
@@ -237,6 +241,79 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "Free bytes of the embedded log's disk below which no events are taken; 0 for no such bound.",
                 most=999_999_999,
             ),
+            Setting(
+                "serve.max_keys",
+                NUMBER,
+                "1000",
+                "The most keys of one `POST /v1/features`, each counted once for every view that is read.",
+                least=1,
+                most=100_000,
+            ),
+            Setting(
+                "serve.concurrency",
+                NUMBER,
+                "16",
+                "How many requests with several keys or with events are worked on at once.",
+                least=1,
+                most=1_000,
+            ),
+            Setting(
+                "serve.queue",
+                NUMBER,
+                "256",
+                "How many more of them may wait; one beyond is answered with 503 and a time to come back.",
+                most=100_000,
+            ),
+            Setting(
+                "serve.max_connections",
+                NUMBER,
+                "4096",
+                "The most connections; one more ends the one that has been idle longest.",
+                least=1,
+                most=1_000_000,
+            ),
+            Setting("serve.timeout", "a duration", "30s", "How long a request may take, the sending of it included."),
+            Setting(
+                "serve.idle",
+                "a duration",
+                "30s",
+                "How long a connection may do nothing, or take to send a request's head, before it is ended.",
+            ),
+            Setting(
+                "serve.drain",
+                "a duration",
+                "5s",
+                "How long requests under way have to end at a shutdown; `headrace up` waits 8 s for a process to end.",
+            ),
+            Setting(
+                "serve.stale",
+                "a choice",
+                "flag",
+                "Whether an answer older than its view's `max_staleness` is flagged or refused; a request may say.",
+                choices=STALE,
+            ),
+            Setting(
+                "serve.sample",
+                SHARE,
+                "0.01",
+                "The share of reads that are kept in `served.<view>`, to compare them with the lake later; 0 for none.",
+            ),
+            Setting(
+                "serve.keys",
+                TABLE,
+                "{}",
+                "Names to API keys, as `role:sha256:HASH`, `role:env:NAME` or `role:file:PATH`; roles are read, write, "
+                "admin, with `+` between several. `headrace keys new` makes one. Values are never shown.",
+            ),
+            Setting(
+                "serve.without_keys",
+                "a choice",
+                "loopback",
+                "Where serving may listen when it has no keys: on this machine alone, or anywhere.",
+                choices=REACH,
+            ),
+            Setting("serve.certificate", "a file", "", "The certificate, with its chain, to serve over https (PEM)."),
+            Setting("serve.certificate_key", "a file", "", "The key of that certificate, if it is in another file."),
         )
     }
 )

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from headrace.clock import DAY, MINUTE, SECOND, duration, micros
+from headrace.define.exact import Key, Mode
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -21,7 +22,7 @@ from headrace.errors import DataError, did_you_mean, shown
 from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
 from headrace.plan.build import build
-from headrace.run.reference import Key, Mode, Outcome
+from headrace.run.reference import Outcome
 from headrace.run.verdict import VERDICTS, Judgement
 from headrace.schema.wire import encoder
 
@@ -179,14 +180,10 @@ class Run:
         moment = (micros(at, "`at`"),)
         if isinstance(of, View):
             return self.outcome.values(of, _key_of(of, key), moment, mode)
-        views = of.views
-        values: dict[str, Any] = {}
-        for view in views:
-            values |= self.outcome.values(view, _key_of(view, key), moment, mode)
-        chain = of.on_demands if isinstance(of, FeatureSet) else FeatureSet(of.name, (of,)).on_demands
-        for made in chain:
-            values[made.name] = made.value(request or {}, values, moment[0])
-        return {name: values[name] for name in (of.columns if isinstance(of, FeatureSet) else (of.name,))}
+        wanted = of if isinstance(of, FeatureSet) else FeatureSet(of.name, (of,))
+        stored = {view.name: self.outcome.values(view, _key_of(view, key), moment, mode) for view in wanted.views}
+        made = wanted.computed(stored, lambda each, values: each.value(request or {}, values, moment[0]))
+        return wanted.chosen(stored, made)
 
 
 def _key_of(view: View, key: Any) -> Key:

@@ -26,6 +26,8 @@ from headrace.plan.model import Plan
 STATUS, RUNS = "headrace.status", "headrace.runs"
 LETTERS = Retention.of(tombstone_age="30d")
 """A batch of the archive that is run again must see which of its letters were replayed or dropped since."""
+SERVED = Retention.of(age="7d")
+"""What was served is compared with the lake within days."""
 LOOK_BACK = (64, 4096)
 """How many records at the end of the status topic are looked at: few, then many. Components speak every second."""
 
@@ -73,7 +75,7 @@ def spark_jars(config: Config, plan: Plan | None = None) -> list[Path]:
 
 
 def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
-    """Every topic of a plan: events, refused and late records, tiles and their runs, and how everything is doing.
+    """Every topic of a plan: events, refused and late records, tiles and their runs, what was served, how things stand.
 
     >>> import headrace as hr
     >>> from pathlib import Path
@@ -81,7 +83,7 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
     >>> [topic.name for topic in topics(build([users]), Names("", "shop", Path("data")), 2)]
-    ['clicks', 'clicks.dead', 'changelog.clicks.by_user', 'headrace.runs', 'headrace.status']
+    ['clicks', 'clicks.dead', 'changelog.clicks.by_user', 'served.users', 'headrace.runs', 'headrace.status']
     """
     made = []
     for stage in plan.admissions:
@@ -92,6 +94,8 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
         if stage.stream.late == "side_output":
             made.append(Topic(named.topic(f"{name}.late"), 1, True))
     made += [Topic(named.topic(f"changelog.{tiles.id}"), 1, True) for tiles in plan.tile_sets]
+    views = dict.fromkeys(planned.view.name for planned in plan.features)
+    made += [Topic(named.topic(f"served.{view}"), 1, retention=SERVED) for view in views]
     return [*made, *(Topic(named.topic(name), 1, True) for name in (RUNS, STATUS))]
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.client.again import FIRST, LONGEST, READ, Patience, Waiting, asked
+from headrace.client.several import TOGETHER
 from headrace.client.wire import Reply
 from headrace.errors import DataError, DefinitionError, HeadraceError, MachineError
 from tests.client.conftest import Calm, Scripted, dripping, port_of, running, scripted, until
@@ -183,11 +184,30 @@ def test_reads_share_a_kept_connection():
 
 
 def test_several_keys_are_read_over_a_bounded_number_of_connections():
-    with scripted(GOOD) as server, hr.Client(server.url, connections=3) as client:
-        client.features_of("users", [str(number) for number in range(60)])
-        client.features_of("users", [str(number) for number in range(60)])
-    assert len(server.asked) == 120
+    several: Scripted = (200, {}, json.dumps({"answers": [ANSWER] * TOGETHER}))
+    with scripted(several) as server, hr.Client(server.url, connections=3) as client:
+        for _ in range(2):
+            assert len(client.features_of("users", [str(number) for number in range(20 * TOGETHER)])) == 20 * TOGETHER
+    assert len(server.asked) == 40
     assert server.connections <= 3
+
+
+@pytest.mark.parametrize("answers", [[], [ANSWER], [ANSWER] * 3, [{}, ANSWER], [ANSWER, {"error": {"code": "x"}}]])
+def test_other_answers_than_were_asked_for_are_none(answers):
+    with scripted((200, {}, json.dumps({"answers": answers}))) as server, hr.Client(server.url) as client:
+        with pytest.raises(HeadraceError) as strange:
+            client.features_of("users", ["a", "b"])
+        assert strange.value.code == "no-answer"
+
+
+def test_several_keys_are_asked_for_again_when_the_server_says_so():
+    calm = Calm()
+    busy: Scripted = (503, {"retry-after": "2"}, json.dumps({"error": {"code": "too-busy", "message": "Too busy."}}))
+    good: Scripted = (200, {}, json.dumps({"answers": [ANSWER]}))
+    with scripted(busy, busy, good) as server, hr.Client(server.url, waiting=calm.waiting) as client:
+        (answer,) = client.features("users", keys=["ann"])
+    assert answer.features == {"clicks_1h": 2}
+    assert ([each[0] for each in server.asked], [int(nap) for nap in calm.naps]) == (["POST"] * 3, [2, 2])
 
 
 def test_a_connection_that_the_server_ended_meanwhile_is_replaced_without_a_retry(filled):
@@ -322,7 +342,7 @@ def test_a_server_with_tls_is_spoken_to_when_it_is_trusted_and_only_then(tmp_pat
     calm, trust = Calm(), ssl.create_default_context(cafile=tmp_path / "cert.pem")
     with scripted(GOOD, tls=context) as server:
         with hr.Client(server.url, tls=trust) as client:
-            assert client.features_of("users", ["ann", "ann"])[1].features == {"clicks_1h": 2}
+            assert client.features("users", "ann").features == {"clicks_1h": 2}
         with (
             hr.Client(server.url, waiting=calm.waiting) as stranger,
             pytest.raises(MachineError, match="TLS") as refused,

@@ -86,8 +86,8 @@ def test_values_of_a_numpy_column_are_keys_too(client):
 @given(key=st.text(max_size=20))
 def test_any_text_is_a_key_and_comes_back_as_it_is(client, key):
     assert client.features("users", {"user": key}).key == {"user": key}
-    if "\n" not in key:  # which the server does not find in a path
-        assert client.features("users", key).key == {"user": key}
+    assert client.features("users", key).key == {"user": key}
+    assert [answer.key for answer in client.features("users", keys=[key])] == [{"user": key}]
 
 
 @pytest.mark.parametrize("key", [None, 1.5, b"ann", ("ann", None), {"user": 2.0}, "\ud800", object()])

@@ -200,6 +200,23 @@ def test_views_of_several_keys_and_feature_sets_are_read_in_one_call():
     assert result.features(share, {"card": "a"}, at=moment, request={"limit": 1}) == {"share": None}
 
 
+def test_an_on_demand_feature_sees_the_view_it_names_also_when_another_has_a_feature_of_that_name():
+    totals = hr.view("totals", payments, by=(), features={"n": hr.count(over="1h")})
+
+    @hr.on_demand(cards)
+    def twice(n):
+        return 2 * n
+
+    @hr.on_demand(totals)
+    def thrice(n):
+        return 3 * n
+
+    both = hr.feature_set("both", [twice, thrice, totals])
+    result = run([both], [pay(id="a"), pay(id="b", card="b")])
+    found = result.features(both, {"card": "a"}, at="2026-01-01T00:00:01Z")
+    assert found == {"twice": 2, "thrice": 6, "n": 2}
+
+
 def test_the_order_in_which_records_are_handed_in_does_not_matter():
     given = [pay(id=str(n), at=f"2026-01-01T00:00:{n:02}Z", arrived_at=at_second(n)) for n in range(10)]
     placed = [each.record for each in run([cards], given).judged]

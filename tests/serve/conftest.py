@@ -18,6 +18,7 @@ from headrace.plan.build import build
 from headrace.run.reference import Outcome
 from headrace.serve.limits import Limits
 from headrace.serve.server import Serving
+from headrace.serve.terms import Terms
 from headrace.store import MemoryStore, ProgressRow, TileRow, encode
 from headrace.testing import FakeClock, record
 from headrace.topics import create, topics
@@ -47,19 +48,35 @@ users = hr.view(
 )
 shops = hr.view("shops", clicks, by=("shop", "paid", "user"), features={"clicks_1h": hr.count(over="1h")})
 everyone = hr.view("everyone", clicks, by=(), features={"clicks_1h": hr.count(over="1h")})
-plan = build([users, shops, everyone])
+
+
+@hr.on_demand(users, request={"budget": hr.Decimal(10, 2), "note": str | None})
+def left_over(budget, spent_1h, note):
+    """What is left of the budget."""
+    return None if note == "none" else budget - spent_1h
+
+
+@hr.on_demand(users, left_over, request={"goal": int})
+def per_click(left_over, clicks_1h, goal, t):
+    return {"each": goal / clicks_1h, "left": left_over, "t": t}
+
+
+habits = hr.feature_set("habits", [users.only("last_at", "spent_1h"), everyone, left_over])
+pace = hr.feature_set("pace", [per_click, shops])
+rests = hr.feature_set("rests", [users.only("last_two", "clicks_1h")])
+plan = build([users, shops, everyone, habits, pace, rests])
 NAMES = Names("eu", "shop", Path("data"))
 
 
 class World:
     """All of serving in one process, and what a pipeline would have written."""
 
-    def __init__(self, limits: Limits | None = None, log: MemoryLog | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, log: MemoryLog | None = None, terms: Terms | None = None) -> None:
         self.clock = FakeClock(BASE)
         self.log = log or MemoryLog(clock=self.clock)
         create(self.log, topics(plan, NAMES, 2))
         self.store = MemoryStore()
-        self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, limits=limits)
+        self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, limits=limits, terms=terms)
 
     def pipeline(self, *events: dict[str, Any]) -> None:
         """Tiles and progress as of now, and a word on how it is doing."""
@@ -89,8 +106,12 @@ class World:
 
         return asyncio.run(asked())
 
-    def get(self, path: str) -> httpx.Response:
-        return self.ask("GET", path)
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        return self.ask("GET", path, **more)
+
+    def post(self, **asked: Any) -> httpx.Response:
+        """A request for many keys."""
+        return self.ask("POST", "/v1/features", json=asked)
 
 
 STREAM: dict[str, Any] = {

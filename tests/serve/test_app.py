@@ -86,7 +86,6 @@ def test_an_empty_key_and_no_key_are_two_things(world):
     ("path", "status", "code", "said"),
     [
         ("/v1/features/usres/ann", 404, "not-found", "Did you mean 'users'?"),
-        ("/v1/features/users/ann?at=2026-01-01T00:00:00Z", 400, "bad-request", "Leave `at` out"),
         ("/v1/features/users/ann?user=ann", 400, "bad-request", "in the path or in the query"),
         ("/v1/features/users/ann/bob", 400, "bad-request", "kept by one column, but the path names 2"),
         ("/v1/features/everyone/", 400, "bad-request", "kept by no column"),
@@ -111,7 +110,7 @@ def test_another_method_is_refused_with_the_one_that_works(world):
 
 
 def test_a_failure_inside_tells_the_caller_nothing_and_the_log_everything(world, monkeypatch, caplog):
-    monkeypatch.setattr(world.store, "progress", lambda tile_set: 1 / 0)
+    monkeypatch.setattr(world.store, "read", lambda *_, **__: 1 / 0)
     answer = world.get("/v1/features/users/ann")
     assert (answer.status_code, error_of(answer)["code"]) == (500, "internal")
     assert "division" not in answer.text
@@ -119,10 +118,10 @@ def test_a_failure_inside_tells_the_caller_nothing_and_the_log_everything(world,
 
 
 def test_a_failing_store_is_named_but_not_where_it_lies(world, monkeypatch, caplog):
-    def failing(tile_set):
+    def failing(*_, **__):
         raise MachineError("store-failed", "The store's files cannot be used.", got="EIO", where="the/folder")
 
-    monkeypatch.setattr(world.store, "progress", failing)
+    monkeypatch.setattr(world.store, "read", failing)
     answer = world.get("/v1/features/users/ann")
     assert (answer.status_code, error_of(answer)["code"]) == (503, "store-failed")
     assert (error_of(answer)["where"], error_of(answer)["got"]) == (None, None)

@@ -16,10 +16,10 @@ from headrace.log import MemoryLog, Message
 from headrace.plan.build import build
 from headrace.run.reference import Outcome, contributing
 from headrace.serve.reading import Reader
-from headrace.store import Gone, HandOver, LmdbStore, Materialiser, MemoryStore, ProgressRow, TileRow, encode
+from headrace.store import Gone, HandOver, LmdbStore, Materialiser, MemoryStore, ProgressRow, Store, TileRow, encode
 from headrace.testing import record
-from tests.serve.shape import rows_of
-from tests.streams import BASE, every_aggregate, every_window, streams, times
+from tests.serve.shape import rows_of, to_json
+from tests.streams import BASE, every_aggregate, every_window, payments, seeded, streams, times
 
 plan = build([every_window, every_aggregate])
 (tile_set,) = plan.tile_sets
@@ -60,23 +60,71 @@ def test_a_read_gives_the_reference_value_for_every_window(records, t, seed):
 def test_a_read_gives_the_reference_value_for_every_aggregate(records, t, seed):
     outcome = Outcome(plan, records)
     reader = Reader(plan, fill(MemoryStore(), changelog(outcome, t, random.Random(seed))))
-    events = [event for _, event in contributing("update", outcome.judged["payments"])]
     for key in outcome.keys(every_aggregate):
-        found, wanted = reader.read("every_aggregate", key, t).values, outcome.values(every_aggregate, key, (t,))
-        assert list(found) == list(wanted)
-        for planned in plan.view("every_aggregate"):
-            name, term = planned.feature.name, planned.feature.terms[0]
-            if len(planned.terms) == 2:
-                assert found[name] == wanted[name]
-                continue
-            eat, (low, high) = term.value.python(), term.window.span(t)
-            eaten = [
-                (event.event_time, event.event_id, eat(event.row))
-                for event in events
-                if (event.row["card"],) == key and event.place < (t,) and low <= event.event_time < high
-            ]
-            inputs = [one for one in eaten if one[2] is not None]
-            assert term.aggregate.close(found[name], wanted[name], inputs), planned.id
+        check_aggregates(outcome, reader, key, t)
+
+
+def check_aggregates(outcome, reader, key, t):
+    """Hold what a reader gives for every aggregate to the reference."""
+    events = [event for _, event in contributing("update", outcome.judged["payments"])]
+    found, wanted = reader.read("every_aggregate", key, t).values, outcome.values(every_aggregate, key, (t,))
+    assert list(found) == list(wanted)
+    for planned in plan.view("every_aggregate"):
+        name, term = planned.feature.name, planned.feature.terms[0]
+        if len(planned.terms) == 2:
+            assert found[name] == wanted[name]
+            continue
+        eat, (low, high) = term.value.python(), term.window.span(t)
+        eaten = [
+            (event.event_time, event.event_id, eat(event.row))
+            for event in events
+            if (event.row["card"],) == key and event.place < (t,) and low <= event.event_time < high
+        ]
+        inputs = [one for one in eaten if one[2] is not None]
+        assert term.aggregate.close(found[name], wanted[name], inputs), planned.id
+
+
+def grown(outcome, t, order):
+    """A store that made levels out of every few tiles, in the middle of what a pipeline wrote, killed as it was."""
+    store = MemoryStore()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headrace.store.growth.FRESH", 2)
+        patch.setattr("headrace.store.growth.HOLES", 1)
+        patch.setattr("headrace.store.growth.LEAST", 2)
+        Reader(plan, store)
+        left = changelog(outcome, t, order)
+        while left:
+            count = order.randrange(1, 20)
+            store.apply(left[:count], TOPIC, {0: 1})
+            left = left[count:]
+            while order.random() < 0.7 and store.compact(order.randrange(1, 30)):
+                pass
+        while order.random() < 0.95 and store.compact():
+            pass
+    return store
+
+
+# Some dozens of tiles for each key, so that there is something to merge.
+crowded = st.integers(0, 9_999).map(lambda seed: seeded(seed, cases=2, size=120))
+later = st.integers(10, 120).map(lambda minutes: BASE + minutes * MINUTE) | times
+
+
+@given(records=crowded, t=later, seed=st.integers(0, 99))
+@settings(max_examples=50)
+def test_a_read_from_levels_gives_the_reference_value_for_every_window(records, t, seed):
+    outcome = Outcome(plan, records)
+    reader = Reader(plan, grown(outcome, t, random.Random(seed)))
+    for key in [*outcome.keys(every_window), ("nobody",)]:
+        assert reader.read("every_window", key, t).values == outcome.values(every_window, key, (t,))
+
+
+@given(records=crowded, t=later, seed=st.integers(0, 99))
+@settings(max_examples=30)
+def test_a_read_from_levels_gives_the_reference_value_for_every_aggregate(records, t, seed):
+    outcome = Outcome(plan, records)
+    reader = Reader(plan, grown(outcome, t, random.Random(seed)))
+    for key in outcome.keys(every_aggregate):
+        check_aggregates(outcome, reader, key, t)
 
 
 @given(records=streams, t=times)
@@ -185,12 +233,12 @@ class Counting(MemoryStore):
 
     asked: list[tuple[int, int]] = []  # noqa: RUF012 - one test, one list
 
-    def tiles(self, tile_set, run, key, low=0, high=0):
-        self.asked.append((low, high))
-        return super().tiles(tile_set, run, key, low, high)
+    def read(self, tile_set, keys, bands, *, run=None, layout=None):
+        self.asked.append((bands[0].low, bands[-1].high))
+        return super().read(tile_set, keys, bands, run=run, layout=layout)
 
 
-def test_one_scan_reads_exactly_the_reach_of_the_features():
+def test_one_look_reads_exactly_the_reach_of_the_features():
     store = Counting()
     fill(store, [ProgressRow(users_set.fingerprint, "1", {}, BASE)])
     Reader(small, store).read("users", ("ann",), BASE + 5)
@@ -199,6 +247,134 @@ def test_one_scan_reads_exactly_the_reach_of_the_features():
     low, high = store.asked[0]
     assert low == BASE - DAY - BASE % resolution
     assert BASE < high <= BASE + resolution
+
+
+def test_several_keys_are_read_in_one_look():
+    store = Counting()
+    store.asked.clear()
+    fill(store, [*rows_of(Outcome(small, [click()]), users_set, (BASE + MINUTE,)), progress("1", BASE)], ("user",))
+    answers = Reader(small, store).read_many("users", [("ann",), ("bob",)], BASE + MINUTE)
+    assert [(answer.key["user"], answer.values["n"], answer.missing) for answer in answers] == [
+        ("ann", 1, False),
+        ("bob", 0, True),
+    ]
+    assert len(store.asked) == 1
+
+
+minutes = hr.view(
+    "minutes",
+    clicks,
+    by="user",
+    features={
+        "now": hr.count(over=hr.trailing("10m", resolution="1m")),
+        "week": hr.count(over="7d"),
+        "month": hr.count(over="30d"),
+        "first": hr.time_since_first(over="30d"),
+        "users": hr.count_distinct("user", over="30d"),
+        "ever": hr.count(over=hr.lifetime()),
+    },
+)
+monthly = build([minutes])
+(minutes_set,) = monthly.tile_sets
+DAYS = 40
+END = BASE + DAYS * DAY
+
+
+def minute(n):
+    """A tile with one event."""
+    at = BASE + n * MINUTE
+    sketch = next(part.monoid for part in minutes_set.partials if part.monoid.kind == "distinct").lift("ann", 0, "")
+    states = {"count": 1, "span": (1, at, at), "distinct": sketch}
+    columns = [(part.name, part.monoid, states[part.monoid.kind]) for part in minutes_set.partials]
+    return TileRow(minutes_set.fingerprint, "1", ("ann",), at, "on_time", 1, to_json(columns))
+
+
+@pytest.fixture(scope="module")
+def month(tmp_path_factory):
+    """Forty days with an event every minute, in files and in memory."""
+    rows = [minute(n) for n in range(DAYS * 24 * 60)]
+    stores: list[Store] = [MemoryStore(), LmdbStore(tmp_path_factory.mktemp("month"))]
+    for store in stores:
+        Reader(monthly, store)
+        store.apply([*rows, ProgressRow(minutes_set.fingerprint, "1", {0: 1}, END)], TOPIC, {0: len(rows)})
+        while store.compact(20_000):
+            pass
+    yield stores
+    stores[1].close()
+
+
+@pytest.mark.parametrize("t", [END, END - 1, END - DAY, END - 7 * HOUR - 13 * MINUTE - 5])
+def test_a_month_of_minutes_is_read_in_tens_of_pieces(month, t):
+    for store in month:
+        reader = Reader(monthly, store)
+        inside = {name: _inside(name, t) for name in ("now", "week", "month", "ever")}
+        expected = {name: len(starts) for name, starts in inside.items()} | {"users": 1}
+        expected["first"] = (t - inside["month"][0]) / SECOND
+        assert reader.read("minutes", ("ann",), t).values == expected
+        bands = reader._plan_of("minutes").cut(t).bands
+        layout = reader._folds[minutes_set.fingerprint].layout
+        (pieces,) = store.read(minutes_set.fingerprint, [("ann",)], bands, layout=layout).keys
+        assert len(pieces) < 100
+
+
+def _inside(name, t):
+    """The starts of the tiles in a feature's window."""
+    (term,) = next(each for each in monthly.features if each.feature.name == name).terms
+    low, high = term.term.window.span(t)
+    return [at for at in range(BASE, END, MINUTE) if low <= at < high]
+
+
+def test_a_time_whose_tiles_have_gone_is_refused_and_a_lifetime_goes_on():
+    store = MemoryStore()
+    reader = Reader(monthly, store)
+    store.apply([*(minute(n * 60) for n in range(DAYS * 24)), progress_of(END)], TOPIC, {0: 1})
+    store.expire()
+    assert store.stats().tiles < 31 * 24
+    assert reader.read("minutes", ("ann",), END).values["ever"] == DAYS * 24
+    assert reader.read("minutes", ("ann",), END).values["month"] == 30 * 24
+    with pytest.raises(HeadraceError) as refused:
+        reader.read("minutes", ("ann",), END - 3 * DAY)
+    assert (refused.value.code, refused.value.http_status) == ("store-expired", 400)
+
+
+def progress_of(as_of):
+    return ProgressRow(minutes_set.fingerprint, "1", {0: 1}, as_of)
+
+
+@given(records=streams, seed=st.integers(0, 99), later=st.integers(0, 400))
+@settings(max_examples=60)
+def test_a_lifetime_of_which_tiles_have_gone_is_the_reference_value(records, seed, later):
+    """Whatever was merged into a base, at whatever moments, and what came late after that."""
+    lifetime = hr.view(
+        "lifetime",
+        payments,
+        by="card",
+        features={
+            "count": hr.count(over=hr.lifetime()),
+            "sum": hr.sum("cents", over=hr.lifetime()),
+            "last": hr.last("country", over=hr.lifetime()),
+            "recent": hr.count(over="10m"),
+        },
+    )
+    only, order = build([lifetime]), random.Random(seed)
+    (tiles,) = only.tile_sets
+    t = BASE + 2 * DAY + later * MINUTE
+    outcome, store = Outcome(only, records), MemoryStore()
+    reader = Reader(only, store)
+    for moment in sorted({BASE + order.randrange(3 * DAY) for _ in range(5)} | {t}):
+        if moment <= t:
+            said = ProgressRow(tiles.fingerprint, "1", {0: 1}, moment)
+            store.apply([*rows_of(outcome, tiles, (moment,)), said], TOPIC, {0: 1})
+            store.expire()
+    for key in outcome.keys(lifetime):
+        assert reader.read("lifetime", key, t).values == outcome.values(lifetime, key, (t,))
+
+
+def test_while_an_empty_store_is_being_filled_an_answer_is_stale():
+    store = filled(click(), as_of=BASE + 59 * SECOND)
+    store.mark_filling(True)
+    answer = Reader(small, store).read("users", ("ann",), BASE + MINUTE)
+    assert (answer.as_of, answer.freshness_ms, answer.stale) == (None, None, True)
 
 
 def test_an_exact_window_reads_the_tile_that_begins_before_it():

@@ -16,9 +16,11 @@ from headrace.cli.output import data, data_json
 def command(path: Path | None, env: str | None, as_json: bool) -> None:
     """Say what is wrong with the project, or that nothing is."""
     from headrace import project
+    from headrace.serve.terms import refuse_unusable
 
     loaded = project.load(path, env)
     loaded.check_schemas()
+    refuse_unusable(loaded.config)
     plan = loaded.plan()
     counts = {
         "streams": len(loaded.streams),

@@ -1,9 +1,10 @@
-"""`headrace get`: the features of a key as serving answers them now, or with --watch as they change."""
+"""`headrace get`: the features of a key as serving answers them now, at a past moment, or as they change."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,12 +17,16 @@ from headrace.cli.output import data, table, talk
 from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
 
 if TYPE_CHECKING:
+    import ssl
+
     from headrace.client import Client
     from headrace.define.view import View
     from headrace.project import Project
 
 TIMEOUT = "10s"
 EVERY = "1s"
+API_KEY = "HEADRACE_API_KEY"
+"""The variable with the key to send: an argument would be in the list of processes."""
 
 
 @click.command("get")
@@ -30,29 +35,34 @@ EVERY = "1s"
 @options.project_options
 @click.option("-w", "--watch", is_flag=True, help="Go on with what changes, a line for each change, until Ctrl-C.")
 @click.option("--every", metavar="DURATION", help=f"How often --watch looks; {EVERY} when left out.")
+@click.option("--at", metavar="TIME", help="What was known at a past moment, such as 2026-01-01T12:00:00Z.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --watch one for each change.")
-def command(
-    view: str, key: tuple[str, ...], path: Path | None, env: str | None, watch: bool, every: str | None, as_json: bool
-) -> None:
+def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None, as_json: bool, **asked: Any) -> None:
     """Show the features of a key as they are now.
 
     The key names every column the view is kept by, as in `headrace get card_activity card=42`. The values come over
-    HTTP from the project's serving process, with how fresh they are. With --watch a line says when a value has changed,
-    and from what to what; a serving process that is started again is waited for.
+    HTTP from the project's serving process, with how fresh they are; the API key in HEADRACE_API_KEY is sent to it.
+    With --watch a line says when a value has changed, and from what to what; a serving process that is started again
+    is waited for. With --at the values are read from the lake, which takes longer.
     """
     from headrace import project
+    from headrace.serve.tls import trusting
     from headrace.supervisor import place
 
-    pause = seconds(every, watch=watch)
+    watch, at = asked["watch"], asked["at"]
+    pause = seconds(asked["every"], watch=watch)
+    if watch and at is not None:
+        raise UsageError("bad-usage", "What was known at a past moment does not change.", hint="Leave out --watch.")
     loaded = project.load(path, env)
     found = find_view(loaded, view)
     parts = key_of(found, key)
     where = place.place(loaded.config)
 
-    with contextlib.closing(Asking(lambda: place.serve_url(where))) as asking:
+    tls = trusting(loaded.config.serve.certificate)
+    with contextlib.closing(Asking(lambda: place.serve_url(where), tls)) as asking:
 
         def read() -> bytes:
-            return asking.client().features_json(found.name, parts)
+            return asking.client().features_json(found.name, parts, at)
 
         if watch:
             from headrace.cli.get_watch import follow
@@ -65,8 +75,8 @@ def command(
 class Asking:
     """A client of serving wherever it answers now: one that is started again may do so on another port."""
 
-    def __init__(self, where: Callable[[], str]) -> None:
-        self._where = where
+    def __init__(self, where: Callable[[], str], tls: ssl.SSLContext | None = None) -> None:
+        self._where, self._tls = where, tls
         self._client: Client | None = None
 
     def client(self) -> Client:
@@ -77,7 +87,8 @@ class Asking:
         if self._client is None or self._client.url != url:
             self.close()
             # As long as a person waits, all in all.
-            self._client = Client(url, timeout=TIMEOUT, within=TIMEOUT)
+            key = os.environ.get(API_KEY) or None
+            self._client = Client(url, timeout=TIMEOUT, within=TIMEOUT, api_key=key, tls=self._tls)
         return self._client
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
+from headrace.clock import SECOND
 
 INTERRUPTED = 130
 DRAIN = 30.0
@@ -66,7 +67,8 @@ def serve(path: Path | None, env: str | None, port: int | None) -> int:
     from headrace import project
 
     loaded = project.load(path, env)
-    with stopping() as stop:
+    # Requests under way have their own time to end, which may be long.
+    with stopping(max(DRAIN, loaded.config.serve.drain / SECOND + DRAIN / 2)) as stop:
         from headrace.serve import server
 
         server.main(loaded, stop.event, port=port)

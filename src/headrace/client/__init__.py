@@ -4,6 +4,9 @@
     wire       kept-alive connections, each exchange with a deadline
     again      what may be asked again, when, and for how long
     answer     what comes back, as values or as errors
+    typed      values in the types of their features
+    several    many keys in one request
+    line       an event as a line of JSON
     table      answers as a pandas DataFrame
     calls      `Client`: one thread or many
     coroutines `AsyncClient`: the same as coroutines
@@ -12,8 +15,8 @@ It needs a URL and no project. Events in numbers are `hr.Producer`'s business, w
 """
 
 from headrace.client.again import Waiting
-from headrace.client.answer import Answer, Place, Ready
+from headrace.client.answer import Answer, Place, Ready, Refused
 from headrace.client.calls import Client
 from headrace.client.coroutines import AsyncClient
 
-__all__ = ["Answer", "AsyncClient", "Client", "Place", "Ready", "Waiting"]
+__all__ = ["Answer", "AsyncClient", "Client", "Place", "Ready", "Refused", "Waiting"]

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from headrace.errors import DataError, shown
 
 if TYPE_CHECKING:
+    from headrace.define.feature_set import FeatureSet
     from headrace.define.view import View
 
 Key = str | int | bool | Sequence[str | int | bool] | Mapping[str, str | int | bool]
@@ -56,31 +58,43 @@ def address_of(url: Any) -> Address:
     return Address(url.rstrip("/"), parts.scheme == "https", host, port, quote(parts.path.rstrip("/"), safe="/%"))
 
 
-def features_path(view: str | View, key: Key) -> str:
-    """The path of a key's features: values in order as segments, values by name as the query.
+def features_path(view: str | View | FeatureSet, key: Key, at: str | datetime | None = None) -> str:
+    """The path of a key's features, now or at a moment: values in order as segments, values by name as the query.
 
     >>> features_path("cards", "a/b"), features_path("shops", (7, True)), features_path("shops", {"id": 7})
     ('/v1/features/cards/a%2Fb', '/v1/features/shops/7/true', '/v1/features/shops?id=7')
-    >>> features_path("everyone", ())
-    '/v1/features/everyone'
+    >>> features_path("everyone", (), at="2026-01-01T12:00:00Z")
+    '/v1/features/everyone?at=2026-01-01T12%3A00%3A00Z'
     """
     path = f"/v1/features/{name_of(view)}"
+    query = {} if at is None else {"at": at if isinstance(at, str) else at.isoformat()}
     if isinstance(key, Mapping):
-        named = urlencode({str(name): _text(value) for name, value in key.items()})
-        return f"{path}?{named}" if named else path
-    parts = key if isinstance(key, list | tuple) else [key]
-    return "/".join([path, *(quote(_text(part), safe="") for part in parts)])
+        query = {str(name): text_of(value) for name, value in key.items()} | query
+    else:
+        parts = key if isinstance(key, list | tuple) else [key]
+        path = "/".join([path, *(quote(text_of(part), safe="") for part in parts)])
+    return f"{path}?{urlencode(query)}" if query else path
 
 
-def name_of(thing: Any) -> str:
-    """The name of a view or stream, given as itself or as text, as a path writes it."""
+def named(thing: Any) -> str:
+    """The name of a view, feature set or stream, given as itself or as text."""
     name = getattr(thing, "name", thing)
     if not isinstance(name, str):
         raise DataError("bad-argument", "A view or stream is named by text, or given itself.", got=shown(thing))
-    return quote(_encodable(name), safe="")
+    return _encodable(name)
 
 
-def _text(part: Any) -> str:
+def name_of(thing: Any) -> str:
+    """The same as a path writes it."""
+    return quote(named(thing), safe="")
+
+
+def text_of(part: Any) -> str:
+    """One value of a key as a path writes it.
+
+    >>> text_of(True), text_of(7)
+    ('true', '7')
+    """
     if type(part).__module__ == "numpy" and hasattr(part, "item"):
         part = part.item()  # A column of a table is a list of keys too.
     match part:

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from headrace.client.typed import typed, types_of
 from headrace.client.wire import Reply
 from headrace.errors import CODES, DataError, HeadraceError, MachineError, ProjectError, shown
 
 if TYPE_CHECKING:
+    from headrace.define.feature_set import FeatureSet
     from headrace.define.view import View
     from headrace.schema.types import Type
 
 HINT = "Is this the address of Headrace's serving process, and of a version that speaks the same way?"
 _CLASSES: Mapping[int, type[HeadraceError]] = {
-    **dict.fromkeys((400, 405, 413, 415), DataError),
+    **dict.fromkeys((400, 401, 403, 405, 408, 413, 415), DataError),
     404: ProjectError,
     **dict.fromkeys((429, 502, 503, 504), MachineError),
 }
@@ -33,6 +37,8 @@ class Answer(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
+    view
+        The name of the view or feature set.
     features
         Every value by name; None means that there is nothing to measure.
     at
@@ -46,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True):
     stale
         Whether the freshness exceeds the view's `max_staleness`, or is not known.
     mode
-        How the tiles are computed: `micro-batch` or `real-time`.
+        How it was computed: `micro-batch`, `real-time`, or `lake` for a past moment.
 
     Examples
     --------
@@ -67,6 +73,19 @@ class Answer(msgspec.Struct, frozen=True):
     missing: bool
     stale: bool
     mode: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A key of several that was not answered, and why; the others were.
+
+    >>> Refused("users", {"user": "ann"}, DataError("bad-request", "The key is none.")).error.code
+    'bad-request'
+    """
+
+    view: str
+    key: Any
+    error: HeadraceError
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -91,26 +110,73 @@ class Place(msgspec.Struct, frozen=True):
     arrived_at: datetime | None
 
 
+class _One(msgspec.Struct):
+    """An answer of several: of a view, of a feature set, or the error in its place."""
+
+    key: Any
+    view: str | None = None
+    set: str | None = None
+    features: dict[str, Any] | UnsetType = UNSET
+    at: datetime | UnsetType = UNSET
+    as_of: datetime | UnsetType | None = UNSET
+    freshness_ms: float | UnsetType | None = UNSET
+    missing: bool | UnsetType = UNSET
+    stale: bool | UnsetType = UNSET
+    mode: str | UnsetType = UNSET
+    error: dict[str, str | None] | None = None
+    status: int = 500
+
+
+class _Several(msgspec.Struct):
+    answers: list[_One]
+
+
 class _Positions(msgspec.Struct):
     positions: list[Place]
 
 
-_plain = msgspec.json.Decoder(Answer)
-_exact = msgspec.json.Decoder(Answer, float_hook=decimal.Decimal)
+_plain, _exact = msgspec.json.Decoder(_One), msgspec.json.Decoder(_One, float_hook=decimal.Decimal)
+_plain_several = msgspec.json.Decoder(_Several)
+_exact_several = msgspec.json.Decoder(_Several, float_hook=decimal.Decimal)
 _positions = msgspec.json.Decoder(_Positions)
 
 
-def answer_of(reply: Reply, view: str | View) -> Answer:
+def answer_of(reply: Reply, of: str | View | FeatureSet) -> Answer:
     """The answer to a read; an error of the server's is raised."""
     refuse(reply)
     try:
-        if isinstance(view, str):
-            return _plain.decode(reply.body)
-        told, types = _exact.decode(reply.body), {feature.name: feature.type for feature in view.features}
-        read = {name: _typed(types.get(name), value) for name, value in told.features.items()}
-        return msgspec.structs.replace(told, features=read)
+        told = (_plain if isinstance(of, str) else _exact).decode(reply.body)
+        return _answer(told, None if isinstance(of, str) else types_of(of))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
         raise _strange(reply, str(error)) from error
+
+
+def answers_of(reply: Reply, of: str | View | FeatureSet, count: int) -> list[Answer | Refused]:
+    """The answers to a read of several keys; an error of the whole request is raised."""
+    refuse(reply)
+    try:
+        told = (_plain_several if isinstance(of, str) else _exact_several).decode(reply.body).answers
+        types = None if isinstance(of, str) else types_of(of)
+        found = [_answer(one, types) if one.error is None else _refused(one, one.error) for one in told]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
+        raise _strange(reply, str(error)) from error
+    if len(found) != count:
+        raise _strange(reply, f"{len(found)} answers for {count} keys")
+    return found
+
+
+def _answer(told: _One, types: Mapping[str, Type] | None) -> Answer:
+    parts = {name: getattr(told, name) for name in Answer.__struct_fields__} | {"view": told.view or told.set}
+    absent = [name for name, part in parts.items() if part is UNSET]
+    if absent or parts["view"] is None or not isinstance(told.key, dict):
+        raise ValueError(f"it is no answer: {', '.join(absent) or 'view and key'}")
+    if types is not None:
+        parts["features"] = {name: typed(types.get(name), value) for name, value in parts["features"].items()}
+    return Answer(**parts)
+
+
+def _refused(told: _One, said: Mapping[str, str | None]) -> Refused:
+    return Refused(told.view or told.set or "", told.key, _error(told.status, said))
 
 
 def places_of(reply: Reply) -> list[Place]:
@@ -128,7 +194,10 @@ def ready_of(reply: Reply) -> Ready:
     if reply.status not in (200, 503) or not isinstance(told.get("ready"), bool):
         refuse(reply)
         raise _strange(reply, "it does not say whether it is ready")
-    return Ready(told["ready"], tuple(name for name, there in told.items() if name != "ready" and there is False))
+    waiting = [name for name, there in told.items() if name != "ready" and there is False]
+    # A server that ends waits for nothing: another one will be there.
+    draining = ["another server"] if told.get("draining") is True else []
+    return Ready(told["ready"], tuple(waiting + draining))
 
 
 def object_of(reply: Reply) -> dict[str, Any]:
@@ -144,9 +213,14 @@ def refuse(reply: Reply) -> None:
     told = _object(reply).get("error")
     if not isinstance(told, dict) or str(told.get("code")) not in CODES:
         raise _strange(reply, None)
+    raise _error(reply.status, told)
+
+
+def _error(status: int, told: Mapping[str, Any]) -> HeadraceError:
+    """An error in the server's own words."""
     got, hint, where = (None if (text := told.get(name)) is None else str(text) for name in ("got", "hint", "where"))
-    kind = _CLASSES.get(reply.status, HeadraceError)
-    raise kind(told["code"], str(told.get("message")), got=got, hint=hint, where=where)
+    kind = _CLASSES.get(status, HeadraceError)
+    return kind(str(told["code"]), str(told.get("message")), got=got, hint=hint, where=where)
 
 
 def _object(reply: Reply) -> dict[str, Any]:
@@ -162,28 +236,3 @@ def _strange(reply: Reply, why: str | None) -> HeadraceError:
     kind = MachineError if reply.status in (502, 503, 504) else HeadraceError
     message = f"Serving answered with HTTP status {reply.status}, not as it should."
     return kind("no-answer", message, got=got, hint=HINT)
-
-
-def _typed(kind: Type | None, value: Any) -> Any:
-    """A value as JSON has it, its floats as decimals, in the type of its feature; of an unknown one, as if by name."""
-    from headrace.schema.types import Decimal, List, Struct, Timestamp
-
-    match kind, value:
-        case _, None:
-            return None
-        case Timestamp(), _:
-            return datetime.fromisoformat(value)
-        case Decimal(), _:
-            return decimal.Decimal(value)
-        case List(element), _:
-            return [_typed(element, each) for each in value]
-        case Struct(fields), _:
-            types = {field.name: field.type for field in fields}
-            return {name: _typed(types.get(name), each) for name, each in value.items()}
-        case _, decimal.Decimal():
-            return float(value)
-        case _, list():
-            return [_typed(None, each) for each in value]
-        case _, dict():
-            return {name: _typed(None, each) for name, each in value.items()}
-    return value

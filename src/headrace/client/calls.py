@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-from headrace.client.address import Key, address_of, features_path, name_of
+from headrace.client.address import Key, address_of, features_path, name_of, named
 from headrace.client.again import LOOK, READ, SEND, Patience, Safe, Waiting, asked
-from headrace.client.answer import Answer, Place, Ready, answer_of, object_of, places_of, ready_of
+from headrace.client.answer import Answer, Place, Ready, Refused, answer_of, answers_of, object_of, places_of, ready_of
+from headrace.client.line import line_of
+from headrace.client.several import Piece, RequestValues, body_of, halves, listed, pieces
 from headrace.client.table import frame_of
 from headrace.client.wire import Reply, Request, Wire
-from headrace.clock import SECOND, duration, micros, show_time
+from headrace.clock import SECOND, duration
 from headrace.errors import DataError, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from headrace.define.feature_set import FeatureSet
     from headrace.define.stream import Stream
     from headrace.define.view import View
+
+    Readable: TypeAlias = str | View | FeatureSet
 
 LINES = "application/x-ndjson"
 
@@ -45,7 +49,7 @@ class Client:
     api_key
         Sent with every request, as a bearer token; never shown.
     connections
-        How many connections are kept, and how many keys are read at once.
+        How many connections are kept, and how many requests a call makes at once.
     tls
         How an https server is to be trusted; by default as the machine trusts.
     waiting
@@ -87,39 +91,87 @@ class Client:
         self._wire, self._waiting, self.closed = Wire(address, connections, tls), waiting, False
         self._threads = ThreadPoolExecutor(connections, "headrace-client")
 
-    def features(self, view: str | View, key: Key) -> Answer:
-        """All features of a key as they are now.
+    @overload
+    def features(
+        self, view: Readable, key: Key, *, request: Mapping[str, Any] | None = None, stale: str | None = None
+    ) -> Answer: ...
+
+    @overload
+    def features(
+        self, view: Readable, *, keys: Iterable[Key], request: RequestValues = None, stale: str | None = None
+    ) -> list[Answer | Refused]: ...
+
+    def features(
+        self,
+        view: Readable,
+        key: Key | None = None,
+        *,
+        keys: Iterable[Key] | None = None,
+        request: Any = None,
+        stale: str | None = None,
+    ) -> Answer | list[Answer | Refused]:
+        """All features of a key as they are now, or of several.
 
         Parameters
         ----------
         view
-            The view's name; or the view itself, and then timestamps are datetimes and decimals have all their digits.
+            The name of a view or feature set; or itself, and then timestamps are datetimes and decimals have all
+            their digits.
         key
             One value; a tuple in the order of the view's columns; or a dict by their names.
+        keys
+            Several of them: answers come in their order, and one that was not answered is `Refused`.
+        request
+            What on-demand features take: a dict, or for several keys one dict for each.
+        stale
+            `refuse` to have an error in the place of values that are too old, `flag` to have them all the same; left
+            out, the server's setting decides.
 
         Raises
         ------
         HeadraceError
             What the server refuses, with its own code; `no-answer` when there is no answer in time.
         """
-        return answer_of(self._get(features_path(view, key)), view)
+        if keys is not None:
+            if key is not None:
+                raise DataError("bad-argument", "Ask for one key or for several, not for both.", got=shown(key))
+            return self._several(view, listed(keys), request, stale)
+        if key is None:
+            raise DataError("bad-argument", "A key is missing.", hint="Give one; () asks a view that has none.")
+        if request is None and stale is None:
+            return answer_of(self._get(features_path(view, key)), view)
+        return answered(self._several(view, [key], request, stale))[0]
 
-    def features_json(self, view: str | View, key: Key) -> bytes:
+    def features_at(self, view: Readable, key: Key, at: str | datetime) -> Answer:
+        """All features of a key as they were known at a past moment, from the lake: exact, and slower.
+
+        Parameters
+        ----------
+        at
+            An aware datetime, or RFC 3339 text.
+        """
+        return answer_of(self._get(features_path(view, key, at)), view)
+
+    def features_json(self, view: Readable, key: Key, at: str | datetime | None = None) -> bytes:
         """The same as JSON, byte by byte as the server wrote it: every number has all its digits."""
-        reply = self._get(features_path(view, key))
+        reply = self._get(features_path(view, key, at))
         answer_of(reply, view)
         return reply.body
 
-    def features_of(self, view: str | View, keys: Iterable[Key]) -> list[Answer]:
-        """All features of several keys, in their order; several are read at once. The first error ends it."""
-        return self._read(view, _several(keys))
+    def features_of(
+        self, view: Readable, keys: Iterable[Key], *, request: RequestValues = None, stale: str | None = None
+    ) -> list[Answer]:
+        """All features of several keys, in their order; the first that was not answered is raised."""
+        return answered(self._several(view, listed(keys), request, stale))
 
-    def frame(self, view: str | View, keys: Iterable[Key]) -> pd.DataFrame:
+    def frame(
+        self, view: Readable, keys: Iterable[Key], *, request: RequestValues = None, stale: str | None = None
+    ) -> pd.DataFrame:
         """The same as a table.
 
         One row for each key: its columns, the features, `as_of`, `freshness_ms`, `stale` and `missing`.
         """
-        return frame_of(view, self.features_of(view, keys))
+        return frame_of(view, self.features_of(view, keys, request=request, stale=stale))
 
     def status(self) -> dict[str, Any]:
         """How the service and the pipeline behind it stand: what `/status.json` says."""
@@ -140,7 +192,7 @@ class Client:
         events
             Rows as JSON has them, aware datetimes included, or their JSON text as bytes.
         """
-        body = b"\n".join([_line(event) for event in events])
+        body = b"\n".join([line_of(event) for event in events])
         headers = {**self._headers, "Content-Type": LINES}
         request = Request("POST", f"{self._prefix}/v1/events/{name_of(stream)}", headers, body, repeated=False)
         return places_of(self._ask(request, SEND))
@@ -160,12 +212,30 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
 
-    def _read(self, view: str | View, keys: list[Key]) -> list[Answer]:
-        """The one place that reads several keys: a request each, over the kept connections."""
-        paths = [features_path(view, key) for key in keys]
-        if len(paths) < 2 or self.closed:
-            return [answer_of(self._get(path), view) for path in paths]
-        return list(self._threads.map(lambda path: answer_of(self._get(path), view), paths))
+    def _several(
+        self, view: Readable, keys: list[Key], request: RequestValues, stale: str | None
+    ) -> list[Answer | Refused]:
+        """The one place that reads several keys: some together, over the kept connections."""
+        named(view)
+        asked = list(pieces(keys, request))
+
+        def ask(piece: Piece) -> list[Answer | Refused]:
+            return self._piece(view, piece, stale)
+
+        found = map(ask, asked) if len(asked) < 2 or self.closed else self._threads.map(ask, asked)
+        return [answer for several in found for answer in several]
+
+    def _piece(self, view: Readable, piece: Piece, stale: str | None) -> list[Answer | Refused]:
+        """Keys that go together, in halves when they are too many for the server."""
+        headers = {**self._headers, "Content-Type": "application/json"}
+        body = body_of(named(view), piece, stale)
+        try:
+            reply = self._ask(Request("POST", f"{self._prefix}/v1/features", headers, body), READ)
+            return answers_of(reply, view, len(piece.keys))
+        except DataError as error:
+            if error.code != "too-large" or len(piece.keys) < 2:
+                raise
+        return [answer for half in halves(piece) for answer in self._piece(view, half, stale)]
 
     def _get(self, path: str, safe: Safe = READ) -> Reply:
         return self._ask(Request("GET", self._prefix + path, self._headers), safe)
@@ -195,25 +265,9 @@ def _count(what: str, value: Any, least: int) -> int:
     return value
 
 
-def _several(keys: Iterable[Key]) -> list[Key]:
-    if isinstance(keys, str | bytes | Mapping):
-        raise DataError("bad-argument", "Several keys are a list.", got=shown(keys), hint="Put one key into a list.")
-    return list(keys)
-
-
-def _line(event: Mapping[str, Any] | bytes) -> bytes:
-    """An event as one line. A line end in JSON text lies between its parts, for in strings it is escaped."""
-    if isinstance(event, bytes):
-        return event.replace(b"\n", b" ")
-    try:
-        text = json.dumps(dict(event), separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_moment)
-        return text.encode()
-    except (TypeError, ValueError) as error:
-        hint = "Hand over its JSON text as bytes, or use hr.Producer, which knows the stream's types."
-        raise DataError("bad-record", "An event has no JSON text.", got=shown(str(error)), hint=hint) from error
-
-
-def _moment(value: Any) -> str:
-    if isinstance(value, datetime):
-        return show_time(micros(value, "an event's time"))
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+def answered(found: list[Answer | Refused]) -> list[Answer]:
+    """The answers when all are; else the first error is raised."""
+    for each in found:
+        if isinstance(each, Refused):
+            raise each.error
+    return [each for each in found if isinstance(each, Answer)]

@@ -11,19 +11,21 @@ import functools
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from headrace.client.address import Key
 from headrace.client.again import Waiting
-from headrace.client.answer import Answer, Place, Ready
+from headrace.client.answer import Answer, Place, Ready, Refused
 from headrace.client.calls import Client
+from headrace.client.several import RequestValues
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from headrace.client.calls import Readable
     from headrace.define.stream import Stream
-    from headrace.define.view import View
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,21 +72,41 @@ class AsyncClient:
         # Not the client's threads, which read single keys: one that waited for others of its kind could wait for ever.
         self._threads = ThreadPoolExecutor(connections, "headrace-async-client")
 
-    async def features(self, view: str | View, key: Key) -> Answer:
-        """All features of a key as they are now."""
-        return await self._run(self._client.features, view, key)
+    @overload
+    async def features(
+        self, view: Readable, key: Key, *, request: Mapping[str, Any] | None = None, stale: str | None = None
+    ) -> Answer: ...
 
-    async def features_json(self, view: str | View, key: Key) -> bytes:
+    @overload
+    async def features(
+        self, view: Readable, *, keys: Iterable[Key], request: RequestValues = None, stale: str | None = None
+    ) -> list[Answer | Refused]: ...
+
+    async def features(self, view: Readable, key: Key | None = None, **more: Any) -> Answer | list[Answer | Refused]:
+        """All features of a key as they are now, or of several; see `Client.features`."""
+        call: Callable[..., Any] = self._client.features
+        found: Answer | list[Answer | Refused] = await self._run(call, view, key, **more)
+        return found
+
+    async def features_at(self, view: Readable, key: Key, at: str | datetime) -> Answer:
+        """All features of a key as they were known at a past moment."""
+        return await self._run(self._client.features_at, view, key, at)
+
+    async def features_json(self, view: Readable, key: Key, at: str | datetime | None = None) -> bytes:
         """The same as JSON, byte by byte as the server wrote it."""
-        return await self._run(self._client.features_json, view, key)
+        return await self._run(self._client.features_json, view, key, at)
 
-    async def features_of(self, view: str | View, keys: Iterable[Key]) -> list[Answer]:
+    async def features_of(
+        self, view: Readable, keys: Iterable[Key], *, request: RequestValues = None, stale: str | None = None
+    ) -> list[Answer]:
         """All features of several keys, in their order."""
-        return await self._run(self._client.features_of, view, keys)
+        return await self._run(self._client.features_of, view, keys, request=request, stale=stale)
 
-    async def frame(self, view: str | View, keys: Iterable[Key]) -> pd.DataFrame:
+    async def frame(
+        self, view: Readable, keys: Iterable[Key], *, request: RequestValues = None, stale: str | None = None
+    ) -> pd.DataFrame:
         """The same as a table, one row for each key."""
-        return await self._run(self._client.frame, view, keys)
+        return await self._run(self._client.frame, view, keys, request=request, stale=stale)
 
     async def status(self) -> dict[str, Any]:
         """How the service and the pipeline behind it stand."""

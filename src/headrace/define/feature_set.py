@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,9 @@ from headrace.define.name import name_of, text_of, texts_of
 from headrace.define.on_demand import OnDemand
 from headrace.define.view import Selection, View
 from headrace.errors import DefinitionError, shown, user_location
+
+Stored = Mapping[str, Mapping[str, Any]]
+Call = Callable[[OnDemand, Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,35 @@ class FeatureSet:
                 for needed in _chain(member):
                     found.setdefault(needed.name, needed)
         return tuple(found.values())
+
+    def computed(self, stored: Stored, call: Call) -> dict[str, Any]:
+        """Every on-demand feature by name, each from what its own sources have, so that two views may share a name.
+
+        Parameters
+        ----------
+        stored
+            The values of each view, by its name.
+        call
+            Calls an on-demand feature with the values of its sources.
+        """
+        found: dict[str, Any] = {}
+        for made in self.on_demands:
+            values: dict[str, Any] = {}
+            for source in made.sources:
+                values |= stored[source.name] if isinstance(source, View) else {source.name: found[source.name]}
+            found[made.name] = call(made, values)
+        return found
+
+    def chosen(self, stored: Stored, made: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the set, in its order, from those of its views and of its on-demand features."""
+        found: dict[str, Any] = {}
+        for member in self.members:
+            if isinstance(member, OnDemand):
+                found[member.name] = made[member.name]
+            else:
+                view = member if isinstance(member, View) else member.view
+                found |= {name: stored[view.name][name] for name in _names(member)}
+        return found
 
 
 def feature_set(

@@ -1,5 +1,13 @@
 """Serving: feature values over HTTP, merged from the store's tiles when they are asked for.
 
-`partials` reads the tiles' columns, `reading` merges them into values, `key` reads keys, `events` takes events in,
-`monitor` knows how things stand, `app` is all of it over HTTP and `server` the process. No engine is loaded here.
+    partials, reading            the tiles' columns, merged into values
+    key, readable, on_demand     keys, what can be read by name, functions over request values
+    reads, batch                 one key and many, as JSON; sampled by `samples`, at moments of `steady`
+    body, events                 events in
+    front, access, limits, gate  who may ask, how much at once, who waits
+    app, answering, openapi      all of it over HTTP, one shape for errors, what can be asked
+    monitor, looks, page, metrics   how things stand
+    server, terms, tls, connections   the process, and on which terms it listens
+
+No engine is loaded here.
 """

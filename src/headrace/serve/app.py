@@ -1,49 +1,56 @@
 """Serving over HTTP: values out, events in, how things stand, and one shape for every error.
 
-    GET  /v1/features/{view}/{key...}    all features of a key, now
+    GET  /v1/features/{name}/{key...}    all features of a key, now or at a past moment
+    POST /v1/features                    many keys, views or a feature set, with request values
     POST /v1/events/{stream}             one event, JSON lines, or a JSON array; perhaps compressed
+    GET  /openapi.json  /metrics         what can be asked; numbers for Prometheus
     GET  /health  /ready                 alive; able to answer
     GET  /  /status.json                 the page and its twin
 
-Values are read in the event loop, which takes microseconds; appending waits for the disk and has a thread.
+One key is read in the event loop, which takes microseconds; many are read in slices; appending waits for the disk and
+has a thread. `front` stands before all of it.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.clock import Clock, show_time
-from headrace.errors import DataError, HeadraceError, ProjectError, UsageError, shown
+from headrace.errors import DataError, HeadraceError, shown
+from headrace.serve import batch as batches
 from headrace.serve import key as keys
+from headrace.serve.answering import json_answer, told
 from headrace.serve.body import events_of, read_body
 from headrace.serve.events import Accepted, Intake
-from headrace.serve.form import answer_json
+from headrace.serve.front import Front, Standing
+from headrace.serve.gate import Gate, done_within, sent_within
 from headrace.serve.limits import BusyError, Limits, Take, refuse_when_behind, room_for
+from headrace.serve.looks import Looks, Work
 from headrace.serve.monitor import Monitor
-from headrace.serve.page import render
-from headrace.serve.reading import Reader
+from headrace.serve.past import Past, moment_of
+from headrace.serve.readable import Readable, key_from_json
+from headrace.serve.reading import Answer, Reader
+from headrace.serve.reads import Reads, staleness
+from headrace.serve.reads import told as told_of
+from headrace.serve.samples import Samples
+from headrace.serve.steady import Steady
+from headrace.store.changelog import KeyPart
 
 FEATURES = b"/v1/features/"
-STATUSES = {"too-large": 413, "bad-encoding": 415}
-PATHS = "/v1/features/{view}/{key}, /v1/events/{stream}, /health, /ready, /status.json and /"
 
 _logger = logging.getLogger(__name__)
-# Decimals are numbers with all their digits.
-_encode = msgspec.json.Encoder(decimal_format="number").encode
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,9 @@ class Parts:
     monitor: Monitor
     clock: Clock
     limits: Limits
+    samples: Samples
+    past: Past
+    standing: Standing = field(default_factory=Standing)
 
 
 class Handlers:
@@ -62,25 +72,65 @@ class Handlers:
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._room = parts, room_for(parts.limits)
+        # Who reads is not kept away by who writes, nor the other way round.
+        self._reading_room = room_for(parts.limits)
+        self._reading_room.status = 503
+        limits = parts.limits
+        reading, writing = (Gate(limits.concurrency, limits.queue, limits.timeout) for _ in range(2))
+        self.work = Work(reading, writing, Steady(parts.clock))
+        self._reads = Reads(parts.reader, self.work.clock, parts.monitor, parts.samples, parts.standing.metrics)
 
     async def features(self, request: Request) -> Response:
         """All features of a key."""
-        parts, started = self._parts, time.perf_counter()
         name, slash, rest = _raw_path(request).removeprefix(FEATURES).partition(b"/")
-        view = parts.reader.view(unquote_to_bytes(name).decode("utf-8", "replace"))
+        of = self._reads.find(unquote_to_bytes(name).decode("utf-8", "replace"))
         given = keys.named(request.scope.get("query_string", b""))
-        if "at" in given and "at" not in view.by:
-            hint = "Leave `at` out: the answer is for now, and says as of when."
-            message = "Values at another time than now cannot be asked for yet."
-            raise DataError("bad-request", message, got=shown(given["at"]), hint=hint)
+        stale = staleness(None if "stale" in of.by else given.pop("stale", None), self._parts.limits.stale)
+        at = None if "at" in of.by else given.pop("at", None)
         written = keys.segments(slash + rest)
-        key = keys.key_of(view, written) if written or not given else keys.key_of_names(view, given)
         if written and given:
             raise DataError("bad-request", "A key is in the path or in the query, not in both.", got=shown(given))
-        answer = parts.reader.read(view.name, key, parts.clock.now())
-        parts.monitor.reads.append((time.perf_counter() - started) * 1e6)
-        parts.monitor.answered["features"] += 1
-        return _json(answer_json(view, answer))
+        key = _key(of, written, given)
+        needs = self._reads.requests(of)
+        if needs.needed:
+            hint = 'POST them to /v1/features, as in {"read": ..., "keys": [...], "request": {...}}.'
+            message = f"Feature set {of.name!r} needs request values."
+            raise DataError("bad-request", message, got=f"none of {', '.join(needs.needed)}", hint=hint)
+        requests, now = needs.read(b"{}"), self.work.clock.now()
+        if at is None:
+            return json_answer(self._reads.answer(of, key, requests, now, stale))
+        return json_answer(told_of(of, key, await self._past(of, key, moment_of(at, now)), requests, stale))
+
+    async def _past(self, of: Readable, key: Mapping[str, KeyPart], t: int) -> Mapping[str, Answer]:
+        """What a key had at a past moment; it takes a while, so it has a thread and a slot."""
+
+        async def work() -> Mapping[str, Answer]:
+            async with self.work.reading.slot():
+                return await run_in_threadpool(self._parts.past.read, of, key, t)
+
+        return await done_within(work, self._parts.limits.timeout)
+
+    async def straight(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The same without a router, which takes longer than the read and finds no key with a line break in it."""
+        request = Request(scope)
+        try:
+            answer = await self.features(request)
+        except Exception as error:
+            answer = await self.refused(request, error)
+        await answer(scope, receive, send)
+
+    async def batch(self, request: Request) -> Response:
+        """All features of many keys."""
+        limits = self._parts.limits
+        with self._reading_room.request() as take:
+            body = await sent_within(read_body(request, limits.max_body, take), limits.timeout)
+            asked = batches.batch_of(body, self._reads, most=limits.max_keys, stale=limits.stale)
+
+            async def work() -> dict[str, Any]:
+                async with self.work.reading.slot():
+                    return await batches.answers(asked, self._reads)
+
+            return json_answer(await done_within(work, limits.timeout))
 
     async def events(self, request: Request) -> Response:
         """Append events."""
@@ -102,94 +152,72 @@ class Handlers:
             }
             for place in accepted
         ]
-        return _json({"stream": name, "accepted": len(places), "positions": places}, status=202)
+        return json_answer({"stream": name, "accepted": len(places), "positions": places}, status=202)
 
     async def _take(
         self, request: Request, take: Take, stream: str, arrival: str | None, *, unchecked: bool
     ) -> list[Accepted]:
-        body = await read_body(request, self._parts.limits.max_body, take)
+        limits = self._parts.limits
+        body = await sent_within(read_body(request, limits.max_body, take), limits.timeout)
         kind, held = request.headers.get("content-type", ""), request.headers.get(arrival or "")
 
         def append() -> list[Accepted]:
             return self._parts.intake.take(stream, events_of(body, kind), unchecked=unchecked, arrival=held)
 
-        return await run_in_threadpool(append)
+        async def work() -> list[Accepted]:
+            async with self.work.writing.slot():
+                return await run_in_threadpool(append)
 
-    async def health(self, _: Request) -> Response:
-        """The process lives."""
-        return _json({"alive": True})
+        return await done_within(work, limits.timeout)
 
-    async def ready(self, _: Request) -> Response:
-        """Whether values can be served, and what is waited for."""
-        said = self._parts.monitor.readiness()
-        ready = all(said.values())
-        return _json({"ready": ready, **said}, status=200 if ready else 503)
-
-    async def status(self, _: Request) -> Response:
-        """What the page shows."""
-        return _json(self._parts.monitor.status())
-
-    async def page(self, _: Request) -> Response:
-        """The page, with its first state in it."""
-        return HTMLResponse(
-            render(self._parts.monitor.status()),
-            headers={"content-security-policy": _POLICY, "cache-control": "no-store"},
-        )
+    async def gone(self, _: Request, __: Exception) -> Response:
+        """The caller went away half-way: nobody reads this, and nothing went wrong here."""
+        return Response(status_code=400)
 
     async def refused(self, request: Request, error: Exception) -> Response:
         """Every error in one shape; what went wrong inside is told to the log, not to the caller."""
-        status, said, headers = _told(request, error)
-        if status >= 500:
-            _logger.error("%s %s: %s", request.method, request.url.path, error)
+        status, said, headers = told(request, error)
+        if status >= 500 and not isinstance(error, BusyError) and said.get("code") != "too-stale":
+            unforeseen = None if isinstance(error, HeadraceError) else error
+            _logger.error("%s %s: %s", request.method, request.url.path, error, exc_info=unforeseen)
         self._parts.monitor.answered["errors"] += 1
-        return _json({"error": said}, status=status, headers=headers)
+        return json_answer({"error": said}, status=status, headers=headers)
 
 
-def build_app(parts: Parts) -> Starlette:
+def build_app(parts: Parts) -> ASGIApp:
     """The application; whatever it needs is in `parts`, so a test can hand it anything."""
     made = Handlers(parts)
-    return Starlette(
-        routes=[
-            Route("/v1/features/{rest:path}", made.features, methods=["GET"]),
-            Route("/v1/events/{stream}", made.events, methods=["POST"]),
-            Route("/health", made.health, methods=["GET"]),
-            Route("/ready", made.ready, methods=["GET"]),
-            Route("/status.json", made.status, methods=["GET"]),
-            Route("/", made.page, methods=["GET"]),
-        ],
-        exception_handlers=dict.fromkeys((HeadraceError, BusyError, HTTPException, Exception), made.refused),
+    looks = Looks(
+        parts.reader.plan,
+        parts.limits,
+        monitor=parts.monitor,
+        samples=parts.samples,
+        work=made.work,
+        standing=parts.standing,
     )
+    routes = [
+        Route("/v1/features/{rest:path}", made.features, methods=["GET"]),
+        Route("/v1/features", made.batch, methods=["POST"]),
+        Route("/v1/events/{stream}", made.events, methods=["POST"]),
+        *looks.routes(),
+    ]
+    refusals: dict[Any, Any] = dict.fromkeys((HeadraceError, BusyError, HTTPException, Exception), made.refused)
+    refusals[ClientDisconnect] = made.gone
+    return Front(Starlette(routes=routes, exception_handlers=refusals), parts.standing, made.straight)
 
 
-def _told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Mapping[str, str]]:
-    """Status, body and headers of an error."""
-    headers: Mapping[str, str] = {}
-    if isinstance(error, BusyError):
-        # Whatever is left of the body is not read, so the connection ends with the answer.
-        return 429, error.error.as_json(), {"retry-after": str(error.seconds), "connection": "close"}
-    if isinstance(error, HTTPException):
-        headers = error.headers or {}
-        path = shown(request.url.path)
-        if error.status_code == 405:
-            message, hint = "The path does not take that method.", f"It takes {headers.get('Allow', 'others')}."
-            error = UsageError("wrong-method", message, got=f"{request.method} {path}", hint=hint)
-            return 405, error.as_json(), headers
-        error = ProjectError("unknown-path", "There is nothing at this path.", got=path, hint=f"There is {PATHS}.")
-    if not isinstance(error, HeadraceError):
-        return 500, HeadraceError("internal", "The server failed.", hint="Its log has the details.").as_json(), headers
-    status = STATUSES.get(error.code, error.http_status)
-    if status == 413:
-        headers = {"connection": "close"}
-    said = error.as_json()
-    return status, said if status < 500 else {**said, "where": None, "got": None}, headers
+def _key(of: Readable, written: list[str], given: dict[str, str]) -> dict[str, KeyPart]:
+    """A key from the path or the query, by the names of its columns."""
+    if of.feature_set is not None:
+        return key_from_json(of, dict(given) if given or not written else list(written))
+    if len(written) == len(of.by):
+        return {name: keys.part_of(name, of.types[name], text) for name, text in zip(of.by, written, strict=True)}
+    (view,) = of.views
+    key = keys.key_of(view, written) if written or not given else keys.key_of_names(view, given)
+    return dict(zip(view.by, key, strict=True))
 
 
 def _raw_path(request: Request) -> bytes:
     """The path as it was sent: in the decoded one a slash inside a key looks like one between two."""
     raw: bytes = request.scope["raw_path"]
     return raw.partition(b"?")[0]
-
-
-def _json(content: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    always = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-    return Response(_encode(content), status, {**always, **(headers or {})}, "application/json")

@@ -24,7 +24,7 @@ def answer_json(view: View, answer: Answer) -> dict[str, Any]:
     return {
         "view": answer.view,
         "key": answer.key,
-        "features": {feature.name: value_json(feature.type, answer.values[feature.name]) for feature in view.features},
+        "features": {name: value_json(kind, answer.values[name]) for name, kind in _types(view)},
         "at": show_time(answer.at),
         "as_of": None if answer.as_of is None else show_time(answer.as_of),
         "freshness_ms": answer.freshness_ms,
@@ -32,6 +32,17 @@ def answer_json(view: View, answer: Answer) -> dict[str, Any]:
         "stale": answer.stale,
         "mode": answer.mode,
     }
+
+
+_known: dict[int, tuple[View, tuple[tuple[str, Type], ...]]] = {}
+
+
+def _types(view: View) -> tuple[tuple[str, Type], ...]:
+    """A view's features with their types, worked out once; it is kept with the view, so that its id stays its own."""
+    known = _known.get(id(view))
+    if known is None:
+        known = _known[id(view)] = (view, tuple((feature.name, feature.type) for feature in view.features))
+    return known[1]
 
 
 def value_json(kind: Type, value: Any) -> Any:

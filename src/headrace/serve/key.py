@@ -50,7 +50,7 @@ def key_of(view: View, parts: Sequence[str]) -> Key:
         message = f"View {view.name!r} is kept by {_columns(len(view.by))}, but the path names {len(parts)}."
         hint = f"Ask for {path} and write a slash inside a key as %2F."
         raise DataError("bad-request", message, got=shown(list(parts)), hint=hint)
-    return tuple(_part(name, kind, part) for (name, kind), part in zip(_types(view), parts, strict=True))
+    return tuple(part_of(name, kind, part) for (name, kind), part in zip(_types(view), parts, strict=True))
 
 
 def key_of_names(view: View, given: Mapping[str, str]) -> Key:
@@ -74,7 +74,12 @@ def _columns(count: int) -> str:
     return {0: "no column", 1: "one column"}.get(count, f"{count} columns")
 
 
-def _part(name: str, kind: Type, text: str) -> KeyPart:
+def part_of(name: str, kind: Type, text: str) -> KeyPart:
+    """One value of a key from its text.
+
+    >>> part_of("shop", Integer(), "7")
+    7
+    """
     match kind:
         case Integer():
             if _INTEGER.fullmatch(text) and SMALLEST_INTEGER <= int(text) <= LARGEST_INTEGER:

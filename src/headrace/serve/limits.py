@@ -1,7 +1,9 @@
-"""How much is taken in over HTTP: the largest body, and when a producer is asked to come back later.
+"""How much is taken over HTTP: the largest body, how much is under way, and when a caller is asked to come back later.
 
 Events are refused with 429 and a time to wait when the pipeline is too far behind a stream, when the embedded log's
-disk is nearly full, or when too much is under way: every append holds a thread and its body until it is on disk.
+disk is nearly full, or when too much is under way: every append holds a thread and its body until it is on disk. Reads
+of many keys are refused with 503 when their bodies take all the room there is. Who works and who waits is `gate`'s
+business.
 What the limits are is in `settings`; how far behind things are is seen by `monitor`.
 """
 
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from headrace.clock import SECOND
 from headrace.config import Config
 from headrace.errors import HeadraceError, MachineError
 
@@ -20,21 +23,39 @@ SOONEST, LATEST = 1, 60
 
 ROOM = 64 * 1024 * 1024
 REQUESTS = 1_000
-"""Bytes of bodies, and requests with events, that are under way at once."""
+"""Bytes of bodies, and requests with a body, that are under way at once."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The settings of intake: bytes of a body, events of lag, bytes of free disk; 0 for no bound."""
+    """Bytes of a body, events of lag, bytes of free disk, keys, requests at work and waiting, seconds for one.
+
+    Of the second and third, 0 is no bound. `stale` says whether stale answers are flagged or refused.
+    """
 
     max_body: int = 8 * 1024 * 1024
     max_lag: int = 1_000_000
     min_free_disk: int = 0
+    max_keys: int = 1_000
+    concurrency: int = 16
+    queue: int = 256
+    timeout: float = 30.0
+    stale: str = "flag"
 
     @classmethod
     def of(cls, config: Config) -> Limits:
         """The limits a project sets."""
-        return cls(config.max_body, config.max_lag, config.min_free_disk)
+        serve = config.serve
+        return cls(
+            config.max_body,
+            config.max_lag,
+            config.min_free_disk,
+            serve.max_keys,
+            serve.concurrency,
+            serve.queue,
+            serve.timeout / SECOND,
+            serve.stale,
+        )
 
 
 @dataclass(frozen=True)
@@ -46,11 +67,14 @@ class Behind:
 
 
 class BusyError(Exception):
-    """Carries an error and the seconds to wait out to the answer."""
+    """Carries an error, the seconds to wait and the status out to the answer.
 
-    def __init__(self, error: HeadraceError, seconds: int) -> None:
+    429 says that events come faster than they are read; 503 that the server itself has its hands full.
+    """
+
+    def __init__(self, error: HeadraceError, seconds: int, status: int = 429) -> None:
         super().__init__(error.message)
-        self.error, self.seconds = error, seconds
+        self.error, self.seconds, self.status = error, seconds, status
 
 
 def refuse_when_behind(stream: str, behind: Behind | None, free: int | None, limits: Limits) -> None:
@@ -85,7 +109,7 @@ def wait(excess: int, rate: float) -> int:
 
 
 class Room:
-    """What is under way, in bytes and requests; used from the event loop alone.
+    """What is under way, in bytes and requests; used from the event loop alone. `status` is that of its refusals.
 
     Examples
     --------
@@ -99,7 +123,7 @@ class Room:
     """
 
     def __init__(self, most: int, requests: int = REQUESTS) -> None:
-        self._most, self._most_requests = most, requests
+        self._most, self._most_requests, self.status = most, requests, 429
         self.bytes = self.requests = 0
 
     @contextmanager
@@ -122,10 +146,10 @@ class Room:
         self.bytes += size
 
     def _busy(self) -> BusyError:
-        message = "As many events are under way as the server takes at once."
+        message = "As much is under way as the server takes at once."
         got = f"{self.requests:,} requests, {self.bytes:,} bytes"
         error = MachineError("too-busy", message, got=got, hint=f"Send it again in {SOONEST} s, or less at a time.")
-        return BusyError(error, SOONEST)
+        return BusyError(error, SOONEST, self.status)
 
 
 class Take:

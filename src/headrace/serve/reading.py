@@ -1,28 +1,30 @@
-"""All features of a key in one pass: one scan of its tiles, each decoded once and only as far as a window needs it.
+"""All features of a key in one pass: one look into the store, each row decoded once and only as far as it is needed.
 
-What a value means is `plan.value`'s business; which tiles there are, the store's. An answer says how fresh it is: all
-that had arrived before `as_of` is in it.
+Where windows begin and end cuts time into bands (`bands`). A band is read with the coarsest rows that fit and merged
+once, and a window is the merge of its bands. What a value means is `plan.value`'s business; which rows there are, the
+store's. An answer says how fresh it is: all that had arrived before `as_of` is in it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from headrace.clock import show_time
 from headrace.define.view import View
-from headrace.define.window import Session
-from headrace.plan.model import Partial, Plan, PlannedFeature, PlannedTerm, TileSet
+from headrace.plan.model import Plan, PlannedTerm, TileSet
 from headrace.plan.value import Tile, value
-from headrace.serve.partials import States, decoder
+from headrace.serve.bands import Cut, ViewPlan
+from headrace.serve.folding import TileFold, folds
+from headrace.serve.partials import States
 from headrace.store.changelog import Key, ProgressRow
-from headrace.store.protocol import Store, StoredTile
+from headrace.store.expiry import ExpiredError
+from headrace.store.levels import Piece
+from headrace.store.protocol import Store
 from headrace.store.runs import serving_run
-
-Span = tuple[int, int]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -35,7 +37,8 @@ class Answer(msgspec.Struct, frozen=True):
     at
         The time t the values are for.
     as_of
-        All that had arrived before is included; None when the pipeline has not said anything yet.
+        All that had arrived before is included; None when the pipeline has not said anything yet, and while a store
+        that was empty is being filled.
     freshness_ms
         Milliseconds from `as_of` to `at`.
     missing
@@ -57,18 +60,8 @@ class Answer(msgspec.Struct, frozen=True):
     mode: str
 
 
-@dataclass(frozen=True)
-class _ViewPlan:
-    """What is needed to read a view, worked out once."""
-
-    view: View
-    tile_set: TileSet
-    features: tuple[PlannedFeature, ...]
-    needs: tuple[tuple[PlannedTerm, frozenset[str]], ...]
-
-
 class Reader:
-    """Reads features of a plan from a store.
+    """Reads features of a plan from a store, and tells the store how to merge the plan's tiles.
 
     Parameters
     ----------
@@ -94,8 +87,9 @@ class Reader:
     def __init__(self, plan: Plan, store: Store, runs: Mapping[str, str] | None = None) -> None:
         self.plan, self.store = plan, store
         self._runs = runs
-        self._views: dict[str, _ViewPlan] = {}
-        self._decoders: dict[tuple[str, frozenset[str]], Callable[[bytes], States]] = {}
+        self._folds = folds(plan)
+        self._views: dict[str, ViewPlan] = {}
+        store.fold_with(self._folds)
 
     def view(self, name: str) -> View:
         """A view by name; an unknown one is refused with `not-found`."""
@@ -110,17 +104,35 @@ class Reader:
 
     def read(self, view: str, key: Key, t: int) -> Answer:
         """Every feature of a key at time t."""
+        return self.read_many(view, [key], t)[0]
+
+    def read_many(self, view: str, keys: Sequence[Key], t: int) -> list[Answer]:
+        """Every feature of some keys at time t, all from one state of the store."""
         asked = self._plan_of(view)
-        # Progress first: what it promises is then in the tiles, whatever is applied in between.
-        said = self.progress(asked.tile_set)
-        run = self._run(asked.tile_set, said)
-        tiles, missing = ([], True) if run is None else self._tiles(asked, run, key, t)
+        cut = asked.cut(t)
+        fold, run = self._folds[asked.tile_set.fingerprint], None
+        if self._runs is not None:
+            run = self._runs.get(asked.tile_set.id, "")
+        found = self.store.read(asked.tile_set.fingerprint, keys, cut.bands, run=run, layout=fold.layout)
+        if found.expired is not None and cut.lowest is not None and cut.lowest < found.expired:
+            hint = "Ask for a time that is nearer to now; history is in the lake."
+            message = "The store no longer holds the tiles of so long ago."
+            raise ExpiredError(message, got=show_time(t), hint=hint)
+        said = None if found.filling else found.said
+        return [
+            self._answer(asked, key, t, said, _values(asked, cut, fold, pieces or (), t), pieces is None)
+            for key, pieces in zip(keys, found.keys, strict=True)
+        ]
+
+    def _answer(
+        self, asked: ViewPlan, key: Key, t: int, said: ProgressRow | None, values: dict[str, Any], missing: bool
+    ) -> Answer:
         as_of = None if said is None else said.as_of
         limit = asked.view.max_staleness
         return Answer(
-            view=view,
+            view=asked.view.name,
             key=dict(zip(asked.view.by, key, strict=True)),
-            values=_values(asked, tiles, t),
+            values=values,
             at=t,
             as_of=as_of,
             freshness_ms=None if as_of is None else (t - as_of) / 1_000,
@@ -129,72 +141,56 @@ class Reader:
             mode=asked.tile_set.mode,
         )
 
-    def _run(self, tile_set: TileSet, said: ProgressRow | None) -> str | None:
-        if said is not None:
-            return said.run
-        return None if self._runs is None else self._runs.get(tile_set.id)
-
-    def _tiles(self, asked: _ViewPlan, run: str, key: Key, t: int) -> tuple[list[Tile], bool]:
-        """The decoded tiles within reach, and whether there are none at all."""
-        spans = [_span(planned, asked.tile_set.grain, t) for planned, _ in asked.needs]
-        low, high = min(low for low, _ in spans), max(high for _, high in spans)
-        fingerprint = asked.tile_set.fingerprint
-        stored = self.store.tiles(fingerprint, run, key, low, high)
-        if not stored:
-            return [], not self.store.holds(fingerprint, run, key)
-        return self._decoded(asked, spans, stored), False
-
-    def _decoded(self, asked: _ViewPlan, spans: Sequence[Span], stored: Sequence[StoredTile]) -> list[Tile]:
-        """Each tile with the columns of those windows that reach it."""
-        edges = sorted({edge for span in spans for edge in span})
-        readers: list[Callable[[bytes], States] | None] = [None] * len(edges)
-        decoded: list[Tile] = []
-        for tile in stored:
-            band = bisect_right(edges, tile.tile) - 1
-            read = readers[band]
-            if read is None:
-                at = edges[band]
-                pairs = zip(asked.needs, spans, strict=True)
-                wanted = frozenset[str]().union(*(names for (_, names), (low, high) in pairs if low <= at < high))
-                read = readers[band] = self._decoder(asked.tile_set, wanted)
-            decoded.append((tile.tile, read(tile.partials)))
-        return decoded
-
-    def _decoder(self, tile_set: TileSet, wanted: frozenset[str]) -> Callable[[bytes], States]:
-        known = self._decoders.get((tile_set.fingerprint, wanted))
-        if known is None:
-            columns = [(partial.name, partial.monoid) for partial in tile_set.partials if partial.name in wanted]
-            known = self._decoders[tile_set.fingerprint, wanted] = decoder(columns)
-        return known
-
-    def _plan_of(self, name: str) -> _ViewPlan:
+    def _plan_of(self, name: str) -> ViewPlan:
         known = self._views.get(name)
         if known is None:
-            features = self.plan.view(name)
-            needs = tuple((term, _names(term)) for planned in features for term in planned.terms)
-            known = self._views[name] = _ViewPlan(features[0].view, features[0].tile_set, features, needs)
+            known = self._views[name] = ViewPlan(self.plan.view(name))
         return known
 
 
-def _names(planned: PlannedTerm) -> frozenset[str]:
-    columns: tuple[Partial, ...] = planned.columns
-    if isinstance(planned.term.window, Session):
-        columns = (*columns, planned.span)
-    return frozenset(column.name for column in columns)
-
-
-def _span(planned: PlannedTerm, grain: int, t: int) -> Span:
-    """The starts of stored tiles that a term's window can touch."""
-    low, high = planned.term.window.span(t)
-    return low - low % grain, high
-
-
-def _values(asked: _ViewPlan, tiles: Sequence[Tile], t: int) -> dict[str, Any]:
+def _values(asked: ViewPlan, cut: Cut, fold: TileFold, pieces: Sequence[Piece], t: int) -> dict[str, Any]:
+    """The value of every feature."""
+    tiles = _tiles(cut, fold, pieces)
     starts = [start for start, _ in tiles]
-    found = {}
-    for planned in asked.features:
-        spans = [_span(term, asked.tile_set.grain, t) for term in planned.terms]
-        first = bisect_left(starts, min(low for low, _ in spans))
-        last = bisect_left(starts, max(high for _, high in spans))
-        found[planned.feature.name] = value(planned, tiles[first:last], t)
-    return found
+    inside = [tiles[bisect_left(starts, low) : bisect_left(starts, high)] for low, high in cut.spans]
+    merged: dict[tuple[int, str], Any] = {}
+
+    def states(term: PlannedTerm, window: int) -> list[Any]:
+        """One merged state for each column of a term; features of one window share them."""
+        found = []
+        for column in term.columns:
+            name = column.name
+            if (window, name) not in merged:
+                merged[window, name] = column.monoid.fold([each[name] for _, each in inside[window]])
+            found.append(merged[window, name])
+        return found
+
+    values = {}
+    for planned, windows in asked.features:
+        if windows is None:
+            values[planned.feature.name] = value(planned, tiles, t)
+            continue
+        pairs = zip(planned.terms, windows, strict=True)
+        terms = [term.term.aggregate.finish(states(term, window), t) for term, window in pairs]
+        values[planned.feature.name] = planned.feature.combine(terms)
+    return values
+
+
+def _tiles(cut: Cut, fold: TileFold, pieces: Sequence[Piece]) -> list[Tile]:
+    """What was read as tiles: each band merged to one, or as it is where a window wants to see every tile."""
+    tiles: list[Tile] = []
+    last = 0
+    for (low, high, _), (names, single) in zip(cut.bands, cut.needs, strict=True):
+        first = last
+        while last < len(pieces) and pieces[last].start < high:
+            last += 1
+        decoded = [(piece.start, fold.decoder(piece.level, names)(piece.partials)) for piece in pieces[first:last]]
+        if single or len(decoded) < 2:
+            tiles += decoded
+        else:
+            tiles.append((low, _merged(fold, names, [states for _, states in decoded])))
+    return tiles
+
+
+def _merged(fold: TileFold, names: frozenset[str], decoded: Sequence[States]) -> States:
+    return {name: fold.monoid(name).fold([states[name] for states in decoded]) for name in names}

@@ -1,7 +1,9 @@
 """One LMDB environment: opened, grown on demand, shared by processes, with its errors as Headrace's.
 
 One process writes and holds `writer.lock` while it does; any number read. A map that has become too small is doubled
-and the transaction tried again. Nothing here knows what is stored.
+and the transaction tried again. Files that are not what they were, or gone, are `store-damaged`, found before a page is
+touched that is not there, because that would kill the process; what to do about it is `damage`'s business. Nothing here
+knows what is stored.
 """
 
 from __future__ import annotations
@@ -17,9 +19,23 @@ from typing import Any
 import lmdb
 
 from headrace.errors import HeadraceError, MachineError
+from headrace.store.value import DamagedError, sealed, unsealed
 
-FORMAT = b"2"
+FORMAT = b"3"
 FIRST_SIZE = 64 * 1024 * 1024
+DATA = "data.mdb"
+
+_DAMAGE = (
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.PanicError,
+    lmdb.InvalidError,
+    lmdb.VersionMismatchError,
+    lmdb.CursorFullError,
+    lmdb.IncompatibleError,
+    lmdb.BadTxnError,
+    lmdb.NotFoundError,
+)
 
 
 class Environment:
@@ -27,32 +43,64 @@ class Environment:
 
     def __init__(self, folder: Path, *, readonly: bool, map_size: int = FIRST_SIZE) -> None:
         self.folder = folder
-        self._lock: int | None = None
         # Reading transactions of this process; the map cannot be grown under one.
         self._readers = threading.Lock()
-        if not readonly:
-            self._lock = _locked(folder)
+        if readonly and not (folder / DATA).exists():
+            hint = "Start serving, which fills it: `headrace up` or `headrace run serve`."
+            raise MachineError("store-failed", "There is no store.", hint=hint, where=str(folder))
+        with self.translated():
+            self._env = _opened(folder, readonly=readonly, map_size=map_size)
         try:
-            with self._translated():
-                self._env, self.tiles, self.meta = _opened(folder, readonly=readonly, map_size=map_size)
+            self._file = os.stat(folder / DATA)
+            self.check()
+            with self.translated():
+                self.tiles, self.meta = self._tables(readonly=readonly)
+            self._check_format()
         except BaseException:
-            self._unlock()
+            self._env.close()
             raise
-        self._check_format()
+
+    def _tables(self, *, readonly: bool) -> tuple[Any, Any]:
+        # Readers that were killed would keep old pages from being used again.
+        self._env.reader_check()
+        if readonly:
+            return self._env.open_db(b"tiles", create=False), self._env.open_db(b"meta", create=False)
+        tiles, meta = self._env.open_db(b"tiles"), self._env.open_db(b"meta")
+        with self._env.begin(write=True, db=meta) as transaction:
+            transaction.put(b"format", FORMAT, overwrite=False)
+        return tiles, meta
 
     def _check_format(self) -> None:
         with self.reading() as transaction:
             found = transaction.get(b"format", db=self.meta)
         if found != FORMAT:
-            self.close()
             hint = "Delete the folder: the store is filled again from the changelog."
             message = "The store was written in a format this version does not know."
             raise HeadraceError("store-format", message, got=repr(found), hint=hint, where=str(self.folder))
 
+    def check(self) -> None:
+        """Refuse files that were deleted, replaced or cut off since they were opened.
+
+        What LMDB has mapped goes on to be readable after the file is deleted, and kills the process that touches it
+        after the file is cut off.
+        """
+        where = str(self.folder)
+        try:
+            now = os.stat(self.folder / DATA)
+        except OSError as error:
+            raise DamagedError("The store's files are gone.", got=str(error), where=where) from error
+        if (now.st_ino, now.st_dev) != (self._file.st_ino, self._file.st_dev):
+            raise DamagedError("The store's files were replaced by others.", where=where)
+        page = self._env.stat()["psize"] if now.st_size else 1
+        needed = (self._env.info()["last_pgno"] + 1) * page if now.st_size >= 2 * page else 2 * page
+        if now.st_size < needed:
+            got = f"{now.st_size} bytes of {needed}"
+            raise DamagedError("The store's file was cut off.", got=got, where=where)
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:
         """A consistent view of what has been committed, also by other processes."""
-        with self._readers, self._translated():
+        with self._readers, self.translated():
             try:
                 transaction = self._env.begin()
             except lmdb.MapResizedError:
@@ -64,7 +112,7 @@ class Environment:
 
     def write(self, work: Callable[[Any], None]) -> None:
         """Run `work` in a transaction: all of it is kept, or none; it is run again when the map had to grow."""
-        with self._translated():
+        with self.translated():
             while True:
                 try:
                     with self._env.begin(write=True) as transaction:
@@ -74,21 +122,36 @@ class Environment:
                     with self._readers:
                         self._env.set_mapsize(2 * self._env.info()["map_size"])
 
+    def empty(self, transaction: Any) -> None:
+        """Remove everything."""
+        transaction.drop(self.tiles, delete=False)
+        transaction.drop(self.meta, delete=False)
+        transaction.put(b"format", FORMAT, db=self.meta)
+
+    def noted(self, transaction: Any, name: bytes) -> bytes | None:
+        """What the table `meta` holds under a name."""
+        found = transaction.get(name, db=self.meta)
+        return None if found is None else unsealed(name, found)
+
+    def note(self, transaction: Any, name: bytes, value: bytes) -> None:
+        """Put a value into the table `meta`."""
+        transaction.put(name, sealed(name, value), db=self.meta)
+
     def close(self) -> None:
-        """Close the files and give the right to write back."""
+        """Close the files."""
         with self._readers:
             self._env.close()
-        self._unlock()
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
+        """Errors of LMDB's as Headrace's."""
         try:
             yield
+        except _DAMAGE as error:
+            got = f"{type(error).__name__}: {error}"
+            raise DamagedError(
+                "The store's files are not what was written.", got=got, where=str(self.folder)
+            ) from error
         except lmdb.Error as error:
             hint = (
                 "Look at the disk, its quota and the folder's permissions; the store can be deleted and filled again."
@@ -98,24 +161,31 @@ class Environment:
             raise MachineError("store-failed", message, got=got, hint=hint, where=str(self.folder)) from error
 
 
-def _locked(folder: Path) -> int:
-    """The right to write, until the descriptor is closed or the process dies."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        hint = "Stop the other process, or give this one a data folder of its own."
-        message = "Another process writes to the store."
-        raise HeadraceError("store-locked", message, hint=hint, where=str(folder)) from None
-    return descriptor
+class WriterLock:
+    """The right to write to a folder, until it is released or the process dies."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._descriptor: int | None = os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            hint = "Stop the other process, or give this one a data folder of its own."
+            message = "Another process writes to the store."
+            raise HeadraceError("store-locked", message, hint=hint, where=str(folder)) from None
+
+    def release(self) -> None:
+        """Give it back."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
-def _opened(folder: Path, *, readonly: bool, map_size: int) -> tuple[Any, Any, Any]:
+def _opened(folder: Path, *, readonly: bool, map_size: int) -> Any:
     # Without metasync a machine that loses power may lose the last transaction, tiles and position together; nothing
     # is torn, and the changelog still has it.
-    env = lmdb.open(
+    return lmdb.open(
         str(folder),
         map_size=map_size,
         max_dbs=2,
@@ -124,15 +194,3 @@ def _opened(folder: Path, *, readonly: bool, map_size: int) -> tuple[Any, Any, A
         metasync=False,
         max_readers=256,
     )
-    try:
-        # Readers that were killed would keep old pages from being used again.
-        env.reader_check()
-        if readonly:
-            return env, env.open_db(b"tiles", create=False), env.open_db(b"meta", create=False)
-        tiles, meta = env.open_db(b"tiles"), env.open_db(b"meta")
-        with env.begin(write=True, db=meta) as transaction:
-            transaction.put(b"format", FORMAT, overwrite=False)
-        return env, tiles, meta
-    except BaseException:
-        env.close()
-        raise

@@ -1,38 +1,37 @@
 """The default store: a memory-mapped file that needs no service, written by one process and read by many.
 
-A key's tiles lie side by side in tile order, so that reading them is one range scan. `environment` has the files,
-`identity` the order; a row's bytes are msgpack.
+A key's tiles and level rows lie side by side in the order of time, so that reading them is one walk. `environment` has
+the files, `identity` the order, `lmdb_rows` the rows of a key, `lmdb_change` what a batch does to them, `damage` what
+becomes of files that cannot be trusted.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from headrace.errors import HeadraceError
+from headrace.store import damage
 from headrace.store.changelog import HandOver, Key, ProgressRow, Row
-from headrace.store.environment import FIRST_SIZE, Environment
-from headrace.store.identity import fitted, place_of, placed, prefix_of
-from headrace.store.protocol import END, FIRST, Stats, StoredTile
-from headrace.store.value import (
-    HAND_OVER,
-    PROGRESS,
-    Change,
-    folded,
-    read_hand_over,
-    read_progress,
-    read_value,
-    tile_of,
-    value_of,
-    write,
-)
+from headrace.store.environment import FIRST_SIZE, Environment, WriterLock
+from headrace.store.expiry import outgrown
+from headrace.store.growth import MOST
+from headrace.store.identity import fitted, prefix_of
+from headrace.store.levels import END, FIRST, Band, Fold, Layout
+from headrace.store.lmdb_arrange import Arranging
+from headrace.store.lmdb_change import Changing
+from headrace.store.lmdb_expire import Sweep
+from headrace.store.lmdb_meta import Meta
+from headrace.store.lmdb_read import Question, looked_up
+from headrace.store.lmdb_rows import KeyRows
+from headrace.store.protocol import Found, Stats, StoredTile
+from headrace.store.value import DamagedError, folded
 
-_offsets = msgspec.msgpack.Decoder(dict[int, int]).decode
-_count = msgspec.msgpack.Decoder(int).decode
+_logger = logging.getLogger(__name__)
 
 
 class LmdbStore:
@@ -46,6 +45,8 @@ class LmdbStore:
         True for a process that only reads; there can be any number beside the one writer.
     map_size
         Bytes to map at first; it doubles when it is full.
+    mend
+        Whether files that cannot be trusted are set aside and the store begun anew, to be filled from the changelog.
 
     Examples
     --------
@@ -57,8 +58,29 @@ class LmdbStore:
     ([1], {0: 1})
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, readonly: bool = False, map_size: int = FIRST_SIZE) -> None:
-        self._env = Environment(Path(folder), readonly=readonly, map_size=map_size)
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        readonly: bool = False,
+        map_size: int = FIRST_SIZE,
+        mend: bool = False,
+    ) -> None:
+        self._folder, self._readonly = Path(folder), readonly
+        self._lock = None if readonly else WriterLock(self._folder)
+        self._folds: dict[str, Fold] = {}
+        self._due: dict[bytes, str] = {}
+        self._damaged: DamagedError | None = None
+        try:
+            opened = damage.mended if mend and not readonly else Environment
+            self._env = opened(self._folder, readonly=readonly, map_size=map_size)
+            self._meta = Meta(self._env)
+            self._sweep = Sweep(self._env, self._meta)
+        except BaseException:
+            self._release()
+            raise
+        if not readonly:
+            damage.begin(self._folder)
 
     def __enter__(self) -> LmdbStore:
         return self
@@ -69,122 +91,164 @@ class LmdbStore:
     def apply(self, rows: Iterable[Row], topic: str, positions: Mapping[int, int]) -> None:
         """See `Store.apply`."""
         tiles, about_runs = folded(rows, fitted)
-        meta = self._env.meta
+        due: dict[bytes, str] = {}
 
         def work(transaction: Any) -> None:
-            born = sum(self._change(transaction, identity, change) for identity, change in tiles.items())
-            if born:
-                transaction.put(b"keys", write(_keys(transaction, meta) + born), db=meta)
-            for name, said in about_runs.items():
-                if said is None:
-                    transaction.delete(_run_name(*name), db=meta)
-                else:
-                    transaction.put(_run_name(*name), write(said), db=meta)
-            found = transaction.get(_position(topic), db=meta)
-            known = {} if found is None else _offsets(found)
-            transaction.put(_position(topic), write(known | dict(positions)), db=meta)
+            changing = Changing(transaction, self._env.tiles, self._meta)
+            changing.apply(tiles)
+            self._meta.count(transaction, changing.counts)
+            self._meta.say(transaction, about_runs)
+            self._meta.move(transaction, topic, positions)
+            due.clear()
+            due.update(changing.due)
 
-        self._env.write(work)
-
-    def _change(self, transaction: Any, identity: bytes, change: Change) -> int:
-        """Apply one change; how many keys there are more by it."""
-        tiles, row = self._env.tiles, change.row
-        prefix = fitted(change.prefix)
-        whole = None if prefix == change.prefix else change.prefix
-        found = transaction.get(identity, db=tiles)
-        before = None if found is None else read_value(found)
-        if before is not None and before.whole != whole:
-            raise HeadraceError("store-failed", "Two keys of the store have one digest.", got=identity.hex())
-        if row is None:
-            gone = before is not None and transaction.delete(identity, db=tiles)
-            return -1 if gone and not self._any(transaction, prefix) else 0
-        if before is not None and not change.forget and row.version < before.version:
-            return 0
-        born = before is None and not self._any(transaction, prefix)
-        transaction.put(identity, value_of(row, whole), db=tiles)
-        return int(born)
-
-    def _any(self, transaction: Any, prefix: bytes) -> bool:
-        return next(self._scan(transaction, prefix), None) is not None
-
-    def _scan(self, transaction: Any, prefix: bytes, low: int = FIRST) -> Iterator[tuple[bytes, bytes]]:
-        """Every row of a prefix from a tile on, in order."""
-        cursor = transaction.cursor(db=self._env.tiles)
-        if cursor.set_range(placed(prefix, low)):
-            for identity, value in cursor:
-                if not identity.startswith(prefix):
-                    return
-                yield identity, value
+        self._write(work)
+        self._due |= {prefix: tile_set for prefix, tile_set in due.items() if tile_set in self._folds}
 
     def position(self, topic: str) -> dict[int, int]:
         """See `Store.position`."""
-        with self._env.reading() as transaction:
-            found = transaction.get(_position(topic), db=self._env.meta)
-            return {} if found is None else _offsets(found)
+        with self._reading() as transaction:
+            return self._meta.position(transaction, topic)
 
     def tiles(self, tile_set: str, run: str, key: Key, low: int = FIRST, high: int = END) -> list[StoredTile]:
         """See `Store.tiles`."""
-        whole = prefix_of(tile_set, run, key)
-        prefix = fitted(whole)
-        expected, length = None if prefix == whole else whole, len(prefix)
-        found = []
-        with self._env.reading() as transaction:
-            for identity, data in self._scan(transaction, prefix, max(low, FIRST)):
-                tile, lane = place_of(identity, length)
-                if tile >= high:
+        with self._reading() as transaction:
+            return KeyRows(transaction, self._env.tiles, prefix_of(tile_set, run, key)).tiles(low, high)
+
+    def read(
+        self,
+        tile_set: str,
+        keys: Sequence[Key],
+        bands: Sequence[Band],
+        *,
+        run: str | None = None,
+        layout: Layout | None = None,
+    ) -> Found:
+        """See `Store.read`."""
+        with self._reading() as transaction:
+            known = self._meta.known(transaction, tile_set)
+            asked = Question(tile_set, keys, bands, run, layout)
+            return looked_up(transaction, self._env.tiles, known, asked)
+
+    def fold_with(self, folds: Mapping[str, Fold]) -> None:
+        """See `Store.fold_with`; a store that is only read keeps to the levels that there are."""
+        for tile_set, fold in folds.items() if not self._readonly else ():
+            with self._reading() as transaction:
+                known = self._meta.known(transaction, tile_set)
+            if known.layout is not None and known.expired and outgrown(known.layout, fold.layout):
+                _logger.warning("tiles are wanted that have gone: the store is emptied and filled from the changelog")
+                self.clear()
+            if known.layout != fold.layout:
+                with self._guarded():
+                    enough = Arranging(self._env, self._meta, tile_set).run(fold.layout)
+                self._due |= dict.fromkeys(enough, tile_set)
+            self._folds[tile_set] = fold
+
+    def compact(self, most: int = MOST) -> int:
+        """See `Store.compact`."""
+        due, done = list(islice(self._due.items(), most)), 0
+        again: dict[bytes, str] = {}
+        grown: list[bytes] = []
+
+        def work(transaction: Any) -> None:
+            nonlocal done, again
+            changing = Changing(transaction, self._env.tiles, self._meta)
+            done, again = 0, changing.due
+            grown.clear()
+            for prefix, tile_set in due:
+                if done >= most:
                     break
-                value = read_value(data)
-                if value.whole == expected:
-                    found.append(tile_of(tile, lane, value))
-        return found
+                done += changing.grow(prefix, tile_set, self._folds[tile_set], most - done)
+                grown.append(prefix)
+            self._meta.count(transaction, changing.counts)
+
+        if due:
+            self._write(work)
+        for prefix in grown:
+            self._due.pop(prefix, None)
+        self._due |= again
+        return done
 
     def holds(self, tile_set: str, run: str, key: Key) -> bool:
         """See `Store.holds`."""
-        whole = prefix_of(tile_set, run, key)
-        with self._env.reading() as transaction:
-            first = next(self._scan(transaction, fitted(whole)), None)
-            return first is not None and read_value(first[1]).whole in (None, whole)
+        with self._reading() as transaction:
+            return KeyRows(transaction, self._env.tiles, prefix_of(tile_set, run, key)).mine()
 
     def progress(self, tile_set: str) -> dict[str, ProgressRow]:
         """See `Store.progress`."""
-        return {run: read_progress(data) for run, data in self._about_runs(PROGRESS, tile_set)}
+        with self._reading() as transaction:
+            return dict(self._meta.known(transaction, tile_set).progress)
 
     def hand_overs(self, tile_set: str) -> dict[str, HandOver]:
         """See `Store.hand_overs`."""
-        return {run: read_hand_over(data) for run, data in self._about_runs(HAND_OVER, tile_set)}
-
-    def _about_runs(self, kind: str, tile_set: str) -> list[tuple[str, bytes]]:
-        """What is kept of one kind for each run of a tile set."""
-        prefix, found = _run_name(kind, tile_set, ""), []
-        with self._env.reading() as transaction:
-            cursor = transaction.cursor(db=self._env.meta)
-            cursor.set_range(prefix)
-            for name, data in cursor:
-                if not name.startswith(prefix):
-                    break
-                found.append((name[len(prefix) :].decode(), data))
-        return found
+        with self._reading() as transaction:
+            return dict(self._meta.known(transaction, tile_set).hand_overs)
 
     def stats(self) -> Stats:
-        """See `Store.stats`; bytes are those of the pages the tiles lie on."""
-        with self._env.reading() as transaction:
-            said = transaction.stat(self._env.tiles)
+        """See `Store.stats`; bytes are those of the pages the rows lie on."""
+        with self._reading() as transaction:
+            said, counts = transaction.stat(self._env.tiles), self._meta.counts(transaction)
             pages = said["branch_pages"] + said["leaf_pages"] + said["overflow_pages"]
-            return Stats(_keys(transaction, self._env.meta), said["entries"], pages * said["psize"])
+            tiles = said["entries"] - counts.levels - counts.growths - counts.bases
+            return Stats(counts.keys, tiles, pages * said["psize"], counts.levels)
+
+    def check(self) -> None:
+        """See `Store.check`."""
+        if self._damaged is not None:
+            raise self._damaged
+        with self._guarded():
+            self._env.check()
+        damage.refuse_noted(self._folder)
+        if damage.asked_to_rebuild(self._folder):
+            self.clear()
+            damage.rebuild_begun(self._folder)
+
+    def clear(self) -> None:
+        """See `Store.clear`."""
+
+        def work(transaction: Any) -> None:
+            self._env.empty(transaction)
+            for tile_set, fold in self._folds.items():
+                self._meta.cut(transaction, tile_set, fold.layout)
+
+        self._due.clear()
+        self._write(work)
+
+    def mark_filling(self, filling: bool) -> None:
+        """See `Store.mark_filling`."""
+        self._write(lambda transaction: self._meta.mark_filling(transaction, filling))
+
+    def expire(self, most: int = MOST) -> int:
+        """See `Store.expire`."""
+        with self._guarded():
+            return self._sweep.step(self._folds, most)
 
     def close(self) -> None:
         """See `Store.close`."""
         self._env.close()
+        if not self._readonly and self._damaged is None:
+            damage.end(self._folder)
+        self._release()
 
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
-def _keys(transaction: Any, meta: Any) -> int:
-    found = transaction.get(b"keys", db=meta)
-    return 0 if found is None else _count(found)
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Any]:
+        with self._guarded(), self._env.reading() as transaction:
+            yield transaction
 
+    def _write(self, work: Any) -> None:
+        with self._guarded():
+            self._env.write(work)
 
-def _position(topic: str) -> bytes:
-    return b"position:" + topic.encode()
-
-
-def _run_name(kind: str, tile_set: str, run: str) -> bytes:
-    return f"{kind}:{tile_set}\0{run}".encode()
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Damage is noted, so that the process that met it ends and the next one begins anew."""
+        try:
+            yield
+        except DamagedError as error:
+            self._damaged = error
+            damage.mark(self._folder, str(error))
+            raise

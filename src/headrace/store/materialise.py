@@ -30,6 +30,9 @@ PATIENCE = 0.1
 AWAY = 1.0
 """Seconds between two tries of a store that cannot be reached, and between two looks at where it is."""
 
+EXPIRY = 600.0
+"""Seconds between two looks at what has expired."""
+
 TURN = 0.03
 """Seconds in which each of several topics is looked at once."""
 
@@ -82,6 +85,7 @@ class Materialiser:
         self._in_order = {topic: InOrder(store) for topic in self.topics}
         self._caught_up: set[str] = set()
         self._at: dict[str, dict[int, int]] = {}
+        self._next_expiry = 0.0
 
     @property
     def caught_up(self) -> bool:
@@ -105,9 +109,10 @@ class Materialiser:
         reached, looked = True, time.monotonic()
         while not stop.is_set():
             try:
-                worked = self.step()
+                worked = self.step() or self._store.compact() or self._expire()
                 if time.monotonic() - looked > AWAY:
                     looked = time.monotonic()
+                    self._store.check()
                     self._forget_where_the_store_is_not()
             except HeadraceError as error:
                 if error.code != "store-unreachable":
@@ -121,15 +126,31 @@ class Materialiser:
             if not worked:
                 self._wait(stop)
 
+    def _expire(self) -> int:
+        """Remove some of what nobody can ask for any more, now and then, once everything has been read."""
+        if not self.caught_up or time.monotonic() < self._next_expiry:
+            return 0
+        looked = self._store.expire()
+        if not looked:
+            self._next_expiry = time.monotonic() + EXPIRY
+        return looked
+
     def _forget_where_the_store_is_not(self) -> None:
         """Read on from the store's own position where it is another: it was emptied, or a replica has filled it."""
         for topic, at in list(self._at.items()):
-            if any(self._store.position(topic).get(p, 0) != offset for p, offset in at.items()):
+            held = self._store.position(topic)
+            if any(held.get(p, 0) != offset for p, offset in at.items()):
                 self._at.pop(topic)
+                self._in_order[topic] = InOrder(self._store)
+                if not held and topic in self.applied_at:
+                    _logger.warning("%s: the store was emptied, and is filled again", topic)
 
     def step(self) -> int:
-        """Fold the next batch of every topic; how many records they held."""
-        return sum(self._step(topic) for topic in self._existing())
+        """Fold the next batch of every topic, and make a few level rows; how many records they held."""
+        folded = sum(self._step(topic) for topic in self._existing())
+        if folded:
+            self._store.compact()
+        return folded
 
     def _step(self, topic: str) -> int:
         if topic not in self._at:
@@ -157,12 +178,18 @@ class Materialiser:
             self._note(topic, rows)
         if len(read) < BATCH and topic not in self._caught_up and at == self._log.end_offsets(topic):
             self._caught_up.add(topic)
+            if self.caught_up:
+                self._store.mark_filling(False)
         return len(read)
 
     def _start(self, topic: str) -> dict[int, int]:
         """Where to go on; a store that is further than the log belongs to another one."""
         known = self._store.position(topic)
         starts, ends = self._log.start_offsets(topic), self._log.end_offsets(topic)
+        if not known and any(ends[partition] > start for partition, start in starts.items()):
+            # Rows that a compacted log once held are gone where newer ones come later: half of it is no state at all.
+            self._store.mark_filling(True)
+            self._caught_up.discard(topic)
         at = {}
         for partition, start in starts.items():
             offset = known.get(partition, 0)

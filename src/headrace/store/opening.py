@@ -1,20 +1,31 @@
-"""The store that a project's settings name."""
+"""The store that a project's settings name: opened to be filled, looked into, and emptied on demand."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from headrace.config import Config, names, resolved
+from headrace.errors import HeadraceError
+from headrace.store import damage
+from headrace.store.environment import WriterLock
 from headrace.store.lmdb import LmdbStore
 from headrace.store.protocol import Store
 from headrace.store.redis import RedisStore
+from headrace.store.redis_client import RedisClient
+from headrace.store.redis_empty import empty
+from headrace.store.redis_rows import RedisNames
+
+PATIENCE = 30.0
+"""Seconds in which a process that fills the store must have emptied it."""
 
 
 @contextlib.contextmanager
 def open_store(config: Config) -> Iterator[Store]:
-    """The store to fill and to read, until the block ends.
+    """The store to fill and to read, until the block ends. One that cannot be trusted begins anew.
 
     Examples
     --------
@@ -25,11 +36,68 @@ def open_store(config: Config) -> Iterator[Store]:
     ...     store.stats().tiles
     0
     """
-    named = names(config)
     if config.store_kind == "redis":
-        url = resolved({"store.url": config.store_url}, os.environ)["store.url"]
-        with RedisStore(url, namespace=named.key("store")) as shared:
+        with RedisStore(_url(config), namespace=names(config).key("store"), mend=True) as shared:
             yield shared
     else:
-        with LmdbStore(named.path("store")) as own:
+        with LmdbStore(names(config).path("store"), mend=True) as own:
             yield own
+
+
+@contextlib.contextmanager
+def look_into(config: Config) -> Iterator[Store]:
+    """The store to look into only, beside the process that fills it."""
+    if config.store_kind == "redis":
+        with RedisStore(_url(config), namespace=names(config).key("store")) as shared:
+            yield shared
+    else:
+        with LmdbStore(names(config).path("store"), readonly=True) as own:
+            yield own
+
+
+def where(config: Config) -> str:
+    """Where the store is, as it may be shown."""
+    if config.store_kind == "redis":
+        return f"{RedisClient(_url(config)).address}, {names(config).key('store')}:*"
+    return str(names(config).path("store"))
+
+
+def rebuild(config: Config) -> bool:
+    """Empty the store, so that it is filled again from the changelog; whether a process is there that fills it now.
+
+    Files are emptied by the process that has them open, if there is one. A store in Redis is emptied here, and whoever
+    fills it begins again by itself; whether somebody does is not known, and said to be so.
+    """
+    if config.store_kind == "redis":
+        empty(RedisClient(_url(config)), RedisNames(names(config).key("store")))
+        return True
+    folder = names(config).path("store")
+    try:
+        lock = WriterLock(folder)
+    except HeadraceError as error:
+        if error.code != "store-locked":
+            raise
+        _ask(folder)
+        return True
+    try:
+        damage.remove(folder)
+    finally:
+        lock.release()
+    return False
+
+
+def _ask(folder: Path) -> None:
+    """Ask the process that writes to empty the store, and wait until it has."""
+    damage.ask_to_rebuild(folder)
+    deadline = time.monotonic() + PATIENCE
+    while damage.asked_to_rebuild(folder):
+        if time.monotonic() > deadline:
+            damage.rebuild_begun(folder)
+            message = "The process that fills the store has not emptied it."
+            hint = "See what it says with `headrace logs serve`, or end it with `headrace down` and try again."
+            raise HeadraceError("no-answer", message, got=f"waited {PATIENCE:.0f} s", hint=hint, where=str(folder))
+        time.sleep(0.05)
+
+
+def _url(config: Config) -> str:
+    return resolved({"store.url": config.store_url}, os.environ)["store.url"]

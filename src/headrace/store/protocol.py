@@ -3,19 +3,20 @@
 Applying is a fold: of two rows of one identity the greater version stays, of equal versions the later one. Rows and
 the position they lead to are kept together or not at all, so a reader that starts again at the store's own position
 misses nothing, and applying any part of the changelog a second time, in order, ends in the same tiles.
+
+Levels (`levels`) are made beside the tiles by `compact` and never change what is read: a band read with them holds the
+same tiles as one read without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from headrace.store.changelog import HandOver, Key, ProgressRow, Row
-
-FIRST, END = -(2**63), 2**63
-"""Every tile's start lies in [FIRST, END)."""
+from headrace.store.levels import END, FIRST, Band, Fold, Layout, Piece
 
 
 class StoredTile(msgspec.Struct, frozen=True, gc=False):
@@ -45,11 +46,39 @@ class Stats(msgspec.Struct, frozen=True):
         Rows.
     bytes
         What the rows take: memory, or pages of a file.
+    levels
+        Rows of coarser levels, beside those of tiles.
     """
 
     keys: int
     tiles: int
     bytes: int
+    levels: int = 0
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """What one look into a store gives, all of one moment.
+
+    Parameters
+    ----------
+    run
+        The run that was read; None when none has said anything.
+    said
+        How far that run has come.
+    keys
+        The pieces of each key that was asked for; None for a key of which there is no tile at all. A band that begins
+        at `levels.EVER` has the key's base for its first piece, if there is one.
+    expired
+        Tiles that begin before may be missing; None when none are.
+    filling
+        Whether the store was empty and has not been filled to the end of the changelog since: anything may be missing.
+    """
+
+    run: str | None
+    said: ProgressRow | None
+    keys: list[list[Piece] | None]
+    expired: int | None = None
+    filling: bool = False
 
 
 class Store(Protocol):
@@ -69,6 +98,56 @@ class Store(Protocol):
 
     def tiles(self, tile_set: str, run: str, key: Key, low: int = FIRST, high: int = END) -> list[StoredTile]:
         """The tiles of a key that start in [low, high), by start, then lane."""
+        ...
+
+    def read(
+        self,
+        tile_set: str,
+        keys: Sequence[Key],
+        bands: Sequence[Band],
+        *,
+        run: str | None = None,
+        layout: Layout | None = None,
+    ) -> Found:
+        """The tiles of some keys that start in some bands, with level rows in the place of tiles where there are any.
+
+        Parameters
+        ----------
+        bands
+            In order, without overlap, their ends on the edges of tiles.
+        run
+            The run to read; by default the newest that has caught up.
+        layout
+            How the reader knows levels to be cut. Without one, and while the store has another, tiles alone are read.
+        """
+        ...
+
+    def fold_with(self, folds: Mapping[str, Fold]) -> None:
+        """Keep levels of these tile sets from now on; what there is of another layout is removed first."""
+        ...
+
+    def compact(self, most: int = ...) -> int:
+        """Make level rows where it is time to, out of about so many tiles; how many there were, 0 when none is left."""
+        ...
+
+    def mark_filling(self, filling: bool) -> None:
+        """Take note that an empty store begins to be filled, or that it is as full as the changelog."""
+        ...
+
+    def expire(self, most: int = ...) -> int:
+        """Go on to remove tiles that nobody can ask for any more, looking at about so many rows; 0 when all were.
+
+        Only to be called once everything that the changelog holds has been applied: of a tile that is folded into a
+        key's base, no row is taken any more.
+        """
+        ...
+
+    def check(self) -> None:
+        """Refuse to go on with a store that is damaged or gone, and empty it when that was asked for."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything, as if nothing had ever been applied."""
         ...
 
     def holds(self, tile_set: str, run: str, key: Key) -> bool:

@@ -29,3 +29,17 @@ def serving_run(progress: Mapping[str, ProgressRow], hand_overs: Mapping[str, Ha
     """
     ready = [said for run, said in progress.items() if run not in hand_overs or hand_overs[run].stage == SERVING]
     return max(ready, key=lambda said: number(said.run), default=None)
+
+
+def chosen(
+    progress: Mapping[str, ProgressRow], hand_overs: Mapping[str, HandOver], run: str | None
+) -> tuple[str | None, ProgressRow | None]:
+    """The run to read and how far it has come: the one that is named, or the one that serves.
+
+    >>> chosen({}, {}, "7"), chosen({"1": ProgressRow("ab", "1", {}, as_of=9)}, {}, None)[0]
+    (('7', None), '1')
+    """
+    if run is not None:
+        return run, progress.get(run)
+    said = serving_run(progress, hand_overs)
+    return (None, None) if said is None else (said.run, said)

@@ -1,16 +1,21 @@
-"""What stores of bytes share: a batch folded to one change for each identity, and a tile's row as msgpack.
+"""What stores of bytes share: a batch folded to one change for each identity, and rows as msgpack under a seal.
 
-`lmdb` and `redis` decide where the bytes lie; which of two rows of an identity stays is said in `protocol`.
+`lmdb` and `redis` decide where the bytes lie; which of two rows of an identity stays is said in `protocol`. A seal is
+two checksums: of the identity alone, by which a row that is only passed is known to be in its place, and of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from zlib import crc32
 
 import msgspec
 
+from headrace.errors import HeadraceError, shown
 from headrace.store.changelog import Gone, HandOver, ProgressRow, Row, TileRow
+from headrace.store.growth import Growth
 from headrace.store.identity import placed, prefix_of
+from headrace.store.levels import Layout
 from headrace.store.protocol import StoredTile
 
 PROGRESS, HAND_OVER = "progress", "hand-over"
@@ -29,9 +34,32 @@ class Value(msgspec.Struct, array_like=True, gc=False):
     whole: bytes | None = None
 
 
+class LevelValue(msgspec.Struct, array_like=True, gc=False):
+    """A level row as it is kept."""
+
+    partials: bytes
+    whole: bytes | None = None
+
+
+class GrowthValue(msgspec.Struct, array_like=True, gc=False):
+    """How far a key's levels reach, as it is kept."""
+
+    growth: Growth
+    whole: bytes | None = None
+
+
+class BaseValue(msgspec.Struct, array_like=True, gc=False):
+    """A key's base as it is kept: on-time tiles before `end` are in it."""
+
+    end: int
+    partials: bytes
+    whole: bytes | None = None
+
+
 class Change(msgspec.Struct, gc=False):
     """What a batch does to one identity: forget what is stored, then offer a row."""
 
+    tile_set: str
     prefix: bytes
     forget: bool = False
     row: TileRow | None = None
@@ -39,8 +67,63 @@ class Change(msgspec.Struct, gc=False):
 
 write = msgspec.msgpack.Encoder().encode
 read_value = msgspec.msgpack.Decoder(Value).decode
+read_level = msgspec.msgpack.Decoder(LevelValue).decode
+read_growth = msgspec.msgpack.Decoder(GrowthValue).decode
+read_base = msgspec.msgpack.Decoder(BaseValue).decode
+read_layout = msgspec.msgpack.Decoder(Layout).decode
 read_progress = msgspec.msgpack.Decoder(ProgressRow).decode
 read_hand_over = msgspec.msgpack.Decoder(HandOver).decode
+
+
+class DamagedError(HeadraceError):
+    """What a store holds is not what was written to it; it is never handed out."""
+
+    http_status = 503
+
+    def __init__(self, message: str, *, got: str | None = None, where: str | None = None) -> None:
+        hint = "When serving starts it fills the store again from the changelog; `headrace store rebuild` does so now."
+        super().__init__("store-damaged", message, got=got, hint=hint, where=where)
+
+
+SEAL = 8
+"""Bytes of a seal."""
+
+# Without it, zeros where a row was would be a row of nothing under a seal that fits.
+_SEED = 0x9E3779B1
+
+
+def sealed(identity: bytes, value: bytes) -> bytes:
+    """A value with its checksums before it.
+
+    >>> unsealed(b"here", sealed(b"here", b"value"))
+    b'value'
+    """
+    place = crc32(identity, _SEED)
+    return place.to_bytes(4, "big") + crc32(value, place).to_bytes(4, "big") + value
+
+
+def unsealed(identity: bytes, data: bytes) -> bytes:
+    """The value under a seal; one that is broken is refused with `store-damaged`.
+
+    >>> unsealed(b"there", sealed(b"here", b"value"))
+    Traceback (most recent call last):
+    headrace.store.value.DamagedError: A value in the store is not the one that was written.
+      ...
+    """
+    value, place = data[SEAL:], crc32(identity, _SEED)
+    if len(data) < SEAL or int.from_bytes(data[:SEAL], "big") != place << 32 | crc32(value, place):
+        raise _damaged(identity)
+    return value
+
+
+def check_place(identity: bytes, data: bytes) -> None:
+    """Refuse a row that is not where it was written; of what it holds nothing is said."""
+    if len(data) < SEAL or int.from_bytes(data[:4], "big") != crc32(identity, _SEED):
+        raise _damaged(identity)
+
+
+def _damaged(identity: bytes) -> DamagedError:
+    return DamagedError("A value in the store is not the one that was written.", got=shown(identity))
 
 
 def value_of(row: TileRow, whole: bytes | None = None) -> bytes:
@@ -91,7 +174,7 @@ def folded(
             about_runs |= {(kind, row.tile_set, row.run): None for kind in (PROGRESS, HAND_OVER)}
         else:
             prefix = prefix_of(row.tile_set, row.run, row.key)
-            change = tiles.setdefault(placed(fitted(prefix), row.tile, row.lane), Change(prefix))
+            change = tiles.setdefault(placed(fitted(prefix), row.tile, row.lane), Change(row.tile_set, prefix))
             if isinstance(row, Gone):
                 change.forget, change.row = True, None
             elif change.row is None or row.version >= change.row.version:

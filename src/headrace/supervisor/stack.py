@@ -9,6 +9,7 @@ import errno
 import http.client
 import json
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -83,26 +84,34 @@ def serve_ready(file: Path) -> Callable[[int, int], Mapping[str, Any] | None]:
             return None
         if told.get("pid", pid) != pid:
             return None
-        url = address(told["host"], told["port"])
+        url = address(told["host"], told["port"], told.get("scheme", "http"))
         return {"url": url, "port": told["port"]} if answers(f"{url}/ready") else None
 
     return ready
 
 
-def address(host: str, port: int) -> str:
+def address(host: str, port: int, scheme: str = "http") -> str:
     """The URL at which a local client reaches a listener.
 
     >>> address("0.0.0.0", 80), address("::1", 80)
     ('http://127.0.0.1:80', 'http://[::1]:80')
     """
     local = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
-    return f"http://[{local}]:{port}" if ":" in local else f"http://{local}:{port}"
+    return f"{scheme}://[{local}]:{port}" if ":" in local else f"{scheme}://{local}:{port}"
 
 
 def ask(url: str, timeout: float = HTTP_TIMEOUT) -> tuple[int, bytes]:
     """Status and body of a GET, straight to the machine: a proxy in the environment has no part in it."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
+    host = parts.hostname or ""
+    if parts.scheme == "https":
+        # Only whether it is ready is asked, of a process of our own: nothing secret is sent, whoever answers.
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        secure = http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=trusting)
+        connection: http.client.HTTPConnection = secure
+    else:
+        connection = http.client.HTTPConnection(host, parts.port, timeout=timeout)
     try:
         connection.request("GET", parts.path or "/")
         answer = connection.getresponse()

@@ -15,6 +15,7 @@ from pathlib import Path
 from headrace.config import names
 from headrace.errors import ProjectError
 from headrace.project import Project
+from headrace.serve.terms import refuse_unusable
 from headrace.supervisor import logfile, place, process, stack
 from headrace.supervisor.place import Place
 from headrace.supervisor.process import KILLED
@@ -45,6 +46,7 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
         Called about twice a second, to show how it goes.
     """
     config, began = project.config, time.monotonic()
+    refuse_unusable(config)
     project.register_schemas()
     where = place.place(config)
     chosen = config.port if port is None else port

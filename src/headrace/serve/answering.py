@@ -1,0 +1,86 @@
+"""Answers over HTTP: JSON out, and one shape for every error.
+
+What went wrong inside is told to the log, not to the caller: from status 500 on, `where` and `got` stay here. Which
+errors there are is `errors`' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.errors import HeadraceError, ProjectError, UsageError, shown
+from headrace.serve.limits import BusyError
+
+STATUSES = {"too-large": 413, "bad-encoding": 415, "too-slow": 408, "no-key": 401, "wrong-role": 403}
+PATHS = (
+    "/v1/features/{view}/{key}, /v1/features, /v1/events/{stream}, /openapi.json, /metrics, /health, /ready, "
+    "/status.json and /"
+)
+ALWAYS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+RETRY = 1
+"""Seconds after which values that were too old, or not there yet, may be asked for again."""
+
+# Decimals are numbers with all their digits.
+encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def json_answer(content: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer in JSON."""
+    return Response(encode(content), status, {**ALWAYS, **(headers or {})}, "application/json")
+
+
+def error_json(error: HeadraceError) -> dict[str, str | None]:
+    """An error as the caller sees it.
+
+    >>> error_json(HeadraceError("internal", "The server failed.", got="a path", where="a file"))["got"]
+    """
+    said = error.as_json()
+    return said if status_of(error) < 500 else {**said, "where": None, "got": None}
+
+
+def status_of(error: HeadraceError) -> int:
+    """The HTTP status of an error."""
+    return STATUSES.get(error.code, error.http_status)
+
+
+def told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Mapping[str, str]]:
+    """Status, body and headers of an error."""
+    headers: Mapping[str, str] = {}
+    if isinstance(error, BusyError):
+        # Whatever is left of the body is not read, so the connection ends with the answer.
+        later = {"retry-after": str(error.seconds), "connection": "close"}
+        return error.status, error.error.as_json(), later
+    if isinstance(error, HTTPException):
+        headers = error.headers or {}
+        path = shown(request.url.path)
+        if error.status_code == 405:
+            message, hint = "The path does not take that method.", f"It takes {headers.get('Allow', 'others')}."
+            error = UsageError("wrong-method", message, got=f"{request.method} {path}", hint=hint)
+            return 405, error.as_json(), headers
+        error = ProjectError("unknown-path", "There is nothing at this path.", got=path, hint=f"There is {PATHS}.")
+    if not isinstance(error, HeadraceError):
+        return 500, HeadraceError("internal", "The server failed.", hint="Its log has the details.").as_json(), headers
+    status = status_of(error)
+    if status in (408, 413):
+        headers = {"connection": "close"}
+    elif status == 401:
+        headers = {"www-authenticate": challenge(request.url.path)}
+    elif error.code in ("too-stale", "lake-behind"):
+        headers = {"retry-after": str(RETRY)}
+    return status, error_json(error), headers
+
+
+def challenge(path: str) -> str:
+    """How to bring a key; a browser that opens the page asks its user for one.
+
+    >>> challenge("/v1/features/cards/42")
+    'Bearer realm="headrace"'
+    """
+    bearer = 'Bearer realm="headrace"'
+    return f'Basic realm="headrace", charset="UTF-8", {bearer}' if path == "/" else bearer

@@ -1,0 +1,150 @@
+"""`POST /v1/features`: many keys of views or feature sets in one request.
+
+    {"read": "fraud", "keys": [{"card": "42"}, {"card": "7"}], "request": {"amount": 12.5}, "stale": "refuse"}
+
+`read` is a name or a list of names; `request` an object for all keys or an array with one for each. Answers come in the
+order of the keys, and for each key in the order of the names, all for one moment. A key that cannot be answered has an
+`error` in the place of its features and costs no other key its answer; a request that makes no sense is refused as a
+whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from headrace.clock import show_time
+from headrace.errors import DataError, HeadraceError, shown
+from headrace.serve.answering import error_json, status_of
+from headrace.serve.readable import Readable, key_from_json
+from headrace.serve.reads import Reads, RequestValues, staleness, told
+from headrace.store.changelog import KeyPart
+
+SLICE = 20
+"""Keys read before others have their turn: about a millisecond."""
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """A request as it comes."""
+
+    read: str | list[str]
+    keys: list[Any]
+    request: msgspec.Raw = msgspec.Raw(b"{}")
+    stale: str | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A request that makes sense: what to read, for which keys, with which request values.
+
+    `shared` has the request values of each name when they are for all keys; else `each` has those of every key, unread.
+    """
+
+    of: tuple[Readable, ...]
+    keys: Sequence[Any]
+    stale: str
+    shared: tuple[RequestValues, ...] | None
+    each: Sequence[bytes] = ()
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Every column that any of what is read is kept by."""
+        return frozenset(name for each in self.of for name in each.by)
+
+    def values(self, reads: Reads, place: int, number: int) -> RequestValues:
+        """The request values of one name for one key."""
+        return self.shared[place] if self.shared is not None else _values(self.of, reads, self.each[number])[place]
+
+
+_asked = msgspec.json.Decoder(Asked)
+_list = msgspec.json.Decoder(list[msgspec.Raw])
+EXAMPLE = '{"read": "card_activity", "keys": [{"card": "42"}]}'
+
+
+def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> Batch:
+    """Read a request; what is wrong with it as a whole is refused.
+
+    Parameters
+    ----------
+    most
+        The most keys, counted once for each view that is read.
+    stale
+        What becomes of stale values when the request does not say.
+    """
+    try:
+        asked = _asked.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = "The request cannot be read."
+        raise DataError("bad-request", message, got=shown(str(error)), hint=f"Send JSON such as {EXAMPLE}.") from None
+    names = [asked.read] if isinstance(asked.read, str) else asked.read
+    if not names or len(set(names)) < len(names):
+        message = "`read` names what to read, each view or feature set once."
+        raise DataError("bad-request", message, got=shown(names))
+    if len(asked.keys) * len(names) > most:
+        # Before the names are looked up, so that many unknown ones cost nothing.
+        raise _too_many(len(asked.keys), len(names), most)
+    of = tuple(reads.find(name) for name in names)
+    views = sum(len(each.views) for each in of)
+    if len(asked.keys) * views > most:
+        raise _too_many(len(asked.keys), views, most)
+    chosen, request = staleness(asked.stale, stale), bytes(asked.request)
+    if request.lstrip()[:1] != b"[":
+        return Batch(of, asked.keys, chosen, _values(of, reads, request))
+    each = [bytes(one) for one in _list.decode(request)]
+    if len(each) != len(asked.keys):
+        message = "An array of request values has one object for each key."
+        raise DataError("bad-request", message, got=f"{len(each):,} for {len(asked.keys):,} keys")
+    return Batch(of, asked.keys, chosen, None, each)
+
+
+def _too_many(keys: int, views: int, most: int) -> DataError:
+    got = f"{keys:,} keys" if views == 1 else f"{keys:,} keys of {views} views"
+    hint = "Send fewer keys at a time, or raise serve.max_keys."
+    return DataError("too-large", f"A request reads at most {most:,} keys.", got=got, hint=hint)
+
+
+def _values(of: Sequence[Readable], reads: Reads, request: bytes) -> tuple[RequestValues, ...]:
+    known = {name for each in of for name in reads.requests(each).known}
+    return tuple(reads.requests(each).read(request, known) for each in of)
+
+
+async def answers(batch: Batch, reads: Reads) -> dict[str, Any]:
+    """Every key's answers for one moment; others have their turn in between."""
+    t, found = reads.clock.now(), list[dict[str, Any]]()
+    for start in range(0, len(batch.keys), SLICE):
+        if start:
+            await asyncio.sleep(0)
+        columns = [_column(batch, reads, place, start, t) for place in range(len(batch.of))]
+        found += [answer for of_key in zip(*columns, strict=True) for answer in of_key]
+    return {"at": show_time(t), "answers": found, "errors": sum("error" in each for each in found)}
+
+
+def _column(batch: Batch, reads: Reads, place: int, start: int, t: int) -> list[dict[str, Any]]:
+    """The answers of one name to a slice of keys."""
+    of, found = batch.of[place], list[dict[str, Any]]()
+    good: list[tuple[int, dict[str, KeyPart], RequestValues]] = []
+    for number, given in enumerate(batch.keys[start : start + SLICE]):
+        found.append({"view" if of.feature_set is None else "set": of.name, "key": given})
+        with _errors_in(found[number]):
+            good.append((number, key_from_json(of, given, batch.columns), batch.values(reads, place, start + number)))
+    if not good:
+        return found
+    for (number, key, requests), read in zip(good, reads.read(of, [key for _, key, _ in good], t), strict=True):
+        with _errors_in(found[number]):
+            found[number] = told(of, key, read, requests, batch.stale)
+    return found
+
+
+@contextmanager
+def _errors_in(place: dict[str, Any]) -> Iterator[None]:
+    """A key's error stands in the place of its answer."""
+    try:
+        yield
+    except HeadraceError as error:
+        place |= {"error": error_json(error), "status": status_of(error)}

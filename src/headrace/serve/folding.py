@@ -1,0 +1,144 @@
+"""How the tiles of a tile set are merged into coarser levels, what a level row holds, and for how long tiles are kept.
+
+A level holds those columns that a window at least as wide may ask for: a column whose windows are all shorter is never
+read from it, and the events that exact windows keep would grow without bound. States are packed in the order of the
+columns; `store.levels` decides which tiles make a row. Session windows are read from tiles alone, because a level row
+does not say where the pauses in it are. What lifetime windows ask for is kept in a base when the tiles have gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from headrace.aggregate import Monoid
+from headrace.clock import HOUR
+from headrace.define.window import Session
+from headrace.plan.fingerprint import fingerprint
+from headrace.plan.model import Partial, Plan, TileSet
+from headrace.serve.partials import States, decoder
+from headrace.store.levels import BASE, FACTOR, Layout, Piece, widths
+
+FORMAT = 1
+"""Of a level row's bytes."""
+
+SLACK = HOUR
+"""How far the clock of whoever reads may be behind the log's."""
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list).decode
+
+
+class TileFold:
+    """How the tiles of one tile set are merged; see `store.levels.Fold`.
+
+    Parameters
+    ----------
+    tile_set
+        Whose tiles they are.
+    reaches
+        How far the longest window looks back that asks for a column; None for ever, absent when no window may be read
+        from levels.
+    keep
+        For how long a tile may be asked for, in microseconds.
+    """
+
+    def __init__(self, tile_set: TileSet, reaches: Mapping[str, int | None], keep: int) -> None:
+        longest = None if None in reaches.values() else max((reach or 0 for reach in reaches.values()), default=0)
+        cut = widths(tile_set.grain, longest)
+        self._levels = tuple(
+            tuple(partial for partial in tile_set.partials if _asked(reaches, partial, width)) for width in cut
+        )
+        held = [[partial.name for partial in columns] for columns in self._levels]
+        digest = fingerprint({"format": FORMAT, "factor": FACTOR, "widths": cut, "columns": held})
+        self._base = tuple(partial for partial in tile_set.partials if reaches.get(partial.name, 0) is None)
+        base = (
+            fingerprint({"format": FORMAT, "columns": [partial.name for partial in self._base]}) if self._base else ""
+        )
+        self.layout = Layout(digest, cut, keep, base)
+        self._tile = {partial.name: partial for partial in tile_set.partials}
+        self._decoders: dict[tuple[int, frozenset[str]], Callable[[bytes], States]] = {}
+
+    def merge(self, level: int, pieces: Sequence[Piece]) -> bytes:
+        """See `store.levels.Fold.merge`."""
+        columns = self._columns(level)
+        names = frozenset(column.name for column in columns)
+        states = [self.decoder(piece.level, names)(piece.partials) for piece in pieces]
+        merged = ((column.monoid, column.monoid.fold(each[column.name] for each in states)) for column in columns)
+        return _pack([monoid.pack(state) for monoid, state in merged])
+
+    def _columns(self, level: int) -> tuple[Partial, ...]:
+        return self._base if level == BASE else self._levels[level - 1]
+
+    def monoid(self, name: str) -> Monoid:
+        """The monoid of a column."""
+        return self._tile[name].monoid
+
+    def decoder(self, level: int, names: frozenset[str]) -> Callable[[bytes], States]:
+        """A function from the bytes of a level row, a base, or a tile (level 0) to the states of some columns."""
+        known = self._decoders.get((level, names))
+        if known is None:
+            if level:
+                known = _packed(self._columns(level), names)
+            else:
+                known = decoder((name, self._tile[name].monoid) for name in self._tile if name in names)
+            self._decoders[level, names] = known
+        return known
+
+
+def _asked(reaches: Mapping[str, int | None], partial: Partial, width: int) -> bool:
+    reach = reaches.get(partial.name, 0)
+    return reach is None or reach >= width
+
+
+def _packed(columns: Iterable[Partial], names: frozenset[str]) -> Callable[[bytes], States]:
+    wanted: list[tuple[int, str, Monoid]] = [
+        (place, column.name, column.monoid) for place, column in enumerate(columns) if column.name in names
+    ]
+
+    def read(packed: bytes) -> States:
+        cells = _unpack(packed)
+        return {name: monoid.unpack(cells[place]) for place, name, monoid in wanted}
+
+    return read
+
+
+def folds(plan: Plan) -> dict[str, TileFold]:
+    """How the tiles of every tile set of a plan are merged, by fingerprint.
+
+    Examples
+    --------
+    >>> import headrace as hr
+    >>> from headrace.plan.build import build
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1d")})
+    >>> (fold,) = folds(build([users])).values()
+    >>> [width // 60_000_000 for width in fold.layout.widths]
+    [120, 720]
+    """
+    return {
+        tile_set.fingerprint: TileFold(tile_set, _reaches(plan, tile_set), _keep(plan, tile_set))
+        for tile_set in plan.tile_sets
+    }
+
+
+def _keep(plan: Plan, tile_set: TileSet) -> int:
+    """How long after its start a tile may be asked for one by one, or change in the on-time lane."""
+    windows = [term.term.window for planned in plan.features if planned.tile_set == tile_set for term in planned.terms]
+    longest = max((window.reach for window in windows if window.reach is not None), default=0)
+    stream = tile_set.stream
+    return longest + tile_set.grain + stream.allowed_lateness + stream.max_clock_skew + SLACK
+
+
+def _reaches(plan: Plan, tile_set: TileSet) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for planned in plan.features:
+        for term in planned.terms if planned.tile_set == tile_set else ():
+            window = term.term.window
+            if isinstance(window, Session):
+                continue
+            for column in term.columns:
+                known, reach = found.get(column.name, 0), window.reach
+                found[column.name] = None if known is None or reach is None else max(known, reach)
+    return found

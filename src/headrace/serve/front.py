@@ -1,0 +1,109 @@
+"""What every request passes first: who asks, how many there are, how long it takes, and whether the server is ending.
+
+It stands before the application and speaks ASGI: nothing here knows what is asked for. Routes are few and known, so
+that no caller can make up names for metrics.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.errors import HeadraceError
+from headrace.serve.access import READ, WRITE, Access
+from headrace.serve.answering import json_answer, told
+from headrace.serve.metrics import Metrics
+
+OPEN = frozenset({"/health", "/ready"})
+"""What is answered without a key: whoever looks after the process has none."""
+WHOLE = frozenset({"/v1/features", "/openapi.json", "/metrics", "/status.json", "/", *OPEN})
+FEATURES, EVENTS, OTHER = "/v1/features/{name}", "/v1/events/{stream}", "other"
+METHODS = frozenset({"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+@dataclass
+class Standing:
+    """How the process stands, as requests see it."""
+
+    access: Access = field(default_factory=Access)
+    metrics: Metrics = field(default_factory=Metrics)
+    draining: bool = False
+
+
+def route_of(path: str) -> str:
+    """The route of a path, one of a few.
+
+    >>> route_of("/v1/features/cards/42"), route_of("/v1/events/payments"), route_of("/x")
+    ('/v1/features/{name}', '/v1/events/{stream}', 'other')
+    """
+    if path.startswith("/v1/features/"):
+        return FEATURES
+    if path.startswith("/v1/events/"):
+        return EVENTS
+    return path if path in WHOLE else OTHER
+
+
+def role_of(route: str) -> str | None:
+    """The role that a route needs; None for those that are always open.
+
+    >>> role_of("/health"), role_of("/v1/events/{stream}"), role_of("other")
+    (None, 'write', 'read')
+    """
+    if route in OPEN:
+        return None
+    return WRITE if route == EVENTS else READ
+
+
+class Front:
+    """The application behind access, metrics and drain.
+
+    `straight` answers the one route that is asked most, a key's features, without a router in between.
+    """
+
+    def __init__(self, app: ASGIApp, standing: Standing, straight: ASGIApp | None = None) -> None:
+        self._app, self._standing, self._straight = app, standing, straight or app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        standing, started, status = self._standing, time.perf_counter(), 500
+        metrics, route = standing.metrics, route_of(scope["path"])
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if standing.draining:
+                    message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        metrics.in_flight += 1
+        try:
+            answering = self._refusal(scope, route)
+            if answering is None:
+                answering = self._straight if route is FEATURES and scope["method"] == "GET" else self._app
+            await answering(scope, receive, sending)
+        finally:
+            metrics.in_flight -= 1
+            method = scope["method"] if scope["method"] in METHODS else OTHER
+            metrics.answered(route, method, status, time.perf_counter() - started)
+
+    def _refusal(self, scope: Scope, route: str) -> Any:
+        """The answer to a caller who may not ask, or None."""
+        role = role_of(route)
+        if role is None or not self._standing.access.keys:
+            return None
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        try:
+            self._standing.access.allow(given[0].decode("latin-1") if len(given) == 1 else None, role)
+        except HeadraceError as error:
+            status, said, headers = told(Request(scope), error)
+            # The body is not read, so the connection ends with the answer.
+            return json_answer({"error": said}, status=status, headers={**headers, "connection": "close"})
+        return None

@@ -1,0 +1,159 @@
+"""Reading for HTTP: a view or a feature set of one key at one moment, as JSON; refused when it is too old.
+
+The one place between the handlers and the store: it times and samples every read, and sees to it that an answer made
+while the clock was set back says so. What a value is, is `reading`'s business; on-demand features are `on_demand`'s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from headrace.clock import show_duration, show_time
+from headrace.define.feature_set import FeatureSet
+from headrace.define.view import Selection, View
+from headrace.errors import DataError, MachineError
+from headrace.serve.form import answer_json, value_json
+from headrace.serve.metrics import Metrics
+from headrace.serve.monitor import Monitor
+from headrace.serve.on_demand import Requests, computed, computed_json
+from headrace.serve.readable import Readable, find, readables
+from headrace.serve.reading import Answer, Reader
+from headrace.serve.samples import Samples
+from headrace.serve.steady import Steady
+from headrace.store.changelog import Key, KeyPart
+
+REFUSE = "refuse"
+MODES = ("lake", "micro-batch", "real-time")
+"""From the slowest to the quickest."""
+RequestValues = Mapping[str, Mapping[str, Any]]
+"""For each on-demand feature, what the caller sent for it."""
+
+
+class Reads:
+    """Answers by name and key."""
+
+    def __init__(self, reader: Reader, clock: Steady, monitor: Monitor, samples: Samples, metrics: Metrics) -> None:
+        self._reader, self.clock, self._monitor, self._samples = reader, clock, monitor, samples
+        self._metrics = metrics
+        self._known = readables(reader.plan)
+        self._requests = {name: Requests(each.feature_set) for name, each in self._known.items()}
+        self._tiles = {planned.view.name: planned.tile_set for planned in reader.plan.features}
+
+    def find(self, name: str) -> Readable:
+        """What a name stands for; an unknown one is refused with `not-found`."""
+        return find(self._known, name)
+
+    def requests(self, of: Readable) -> Requests:
+        """What reads the request values of something."""
+        return self._requests[of.name]
+
+    def answer(self, of: Readable, key: Mapping[str, KeyPart], requests: RequestValues, t: int, stale: str) -> Any:
+        """All features of a key as JSON; what is too old is refused when `stale` says so."""
+        return told(of, key, self.read(of, [key], t)[0], requests, stale)
+
+    def read(self, of: Readable, keys: Sequence[Mapping[str, KeyPart]], t: int) -> list[dict[str, Answer]]:
+        """What every view behind a name has of each key; the keys of a view come from one state of the store."""
+        views = {
+            view.name: self._read(view, [tuple(key[name] for name in view.by) for key in keys], t) for view in of.views
+        }
+        return [{view: answers[place] for view, answers in views.items()} for place in range(len(keys))]
+
+    def _read(self, view: View, keys: Sequence[Key], t: int) -> list[Answer]:
+        """Reads of some keys, timed, and perhaps sampled with what was known before them."""
+        started, sampled = time.perf_counter(), [self._samples.wanted() for _ in keys]
+        # Asked for before the read: what is included up to there is in the values, whatever comes in between.
+        said = self._reader.progress(self._tiles[view.name]) if any(sampled) else None
+        answers = self._reader.read_many(view.name, keys, t)
+        if self.clock.back:
+            answers = [msgspec.structs.replace(answer, stale=True) for answer in answers]
+        self._monitor.reads.append((time.perf_counter() - started) * 1e6 / len(keys))
+        self._monitor.answered["features"] += len(keys)
+        for answer, kept in zip(answers, sampled, strict=True):
+            self._metrics.read(view.name, stale=answer.stale, missing=answer.missing)
+            if kept:
+                self._samples.offer(view, answer, said)
+        return answers
+
+
+def told(
+    of: Readable, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues, stale: str
+) -> dict[str, Any]:
+    """What was read as JSON; what is too old is refused when `stale` says so."""
+    if stale == REFUSE:
+        for view in of.views:
+            _refuse_stale(view, answers[view.name])
+    if of.feature_set is None:
+        return answer_json(of.views[0], answers[of.name])
+    return set_json(of.feature_set, key, answers, requests)
+
+
+def _refuse_stale(view: View, answer: Answer) -> None:
+    if not answer.stale:
+        return
+    allowed = "" if view.max_staleness is None else f", and at most {show_duration(view.max_staleness)} is allowed"
+    age = "of unknown age" if answer.freshness_ms is None else f"{answer.freshness_ms / 1_000:.1f} s old"
+    hint = "Ask again later, or with stale=flag to have them all the same."
+    raise MachineError("too-stale", f"The values of view {view.name!r} are {age}{allowed}.", hint=hint)
+
+
+def set_json(
+    of: FeatureSet, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues
+) -> dict[str, Any]:
+    """What is said of a feature set: as old as the oldest of its views, and each view's own freshness."""
+    ages = [answer.as_of for answer in answers.values()]
+    oldest = None if None in ages else min(age for age in ages if age is not None)
+    t = next(iter(answers.values())).at
+    return {
+        "set": of.name,
+        "key": dict(key),
+        "features": _features(of, answers, requests, t),
+        "at": show_time(t),
+        "as_of": None if oldest is None else show_time(oldest),
+        "freshness_ms": None if oldest is None else (t - oldest) / 1_000,
+        "missing": all(answer.missing for answer in answers.values()),
+        "stale": any(answer.stale for answer in answers.values()),
+        "mode": min((answer.mode for answer in answers.values()), key=MODES.index),
+        "views": {name: _freshness(answer) for name, answer in answers.items()},
+    }
+
+
+def _features(of: FeatureSet, answers: Mapping[str, Answer], requests: RequestValues, t: int) -> dict[str, Any]:
+    made = computed(of, {name: answer.values for name, answer in answers.items()}, requests, t)
+    found: dict[str, Any] = {}
+    for member in of.members:
+        if isinstance(member, View):
+            chosen = [(member, feature) for feature in member.features]
+        elif isinstance(member, Selection):
+            chosen = [(member.view, member.view.feature(name)) for name in member.names]
+        else:
+            found[member.name] = computed_json(member.name, made[member.name])
+            continue
+        found |= {each.name: value_json(each.type, answers[view.name].values[each.name]) for view, each in chosen}
+    return found
+
+
+def _freshness(answer: Answer) -> dict[str, Any]:
+    return {
+        "as_of": None if answer.as_of is None else show_time(answer.as_of),
+        "freshness_ms": answer.freshness_ms,
+        "missing": answer.missing,
+        "stale": answer.stale,
+        "mode": answer.mode,
+    }
+
+
+def staleness(asked: str | None, usual: str) -> str:
+    """Whether stale values are flagged or refused: what the request says, else the setting.
+
+    >>> staleness(None, "flag"), staleness("refuse", "flag")
+    ('flag', 'refuse')
+    """
+    if asked is None:
+        return usual
+    if asked not in ("flag", REFUSE):
+        raise DataError("bad-request", "`stale` is flag or refuse.", got=repr(asked)[:80])
+    return asked
