@@ -16,7 +16,7 @@ from headrace.log.embedded import EmbeddedLog
 from headrace.log.record import Message
 from headrace.plan.build import build
 from headrace.plan.model import TileSet
-from headrace.run.progress import last_batch_end
+from headrace.run.progress import last_batch, last_batch_end
 from headrace.store.changelog import TileRow, decode
 from headrace.testing import FakeClock
 
@@ -131,8 +131,9 @@ def told_when_read(pipeline):
         pipeline.clock.advance("1s")
         pipeline.beat()
         read = last_batch_end(tile.place.checkpoint) == pipeline.log.end_offsets("payments")
-        if read and pipeline.status.of(tile).settled:
-            return status(pipeline)
+        said = status(pipeline)
+        if read and said["tile_sets"][tile.tile_set.id]["batch"] == last_batch(tile.place.checkpoint):
+            return said
         tile.query.awaitTermination(0.5)
     raise AssertionError(status(pipeline))
 

@@ -80,19 +80,25 @@ def covering(layout: Layout, tile: int) -> list[tuple[int, int]]:
     return [(start, level) for start, level in placed if -SAFE <= start < SAFE]
 
 
-def around(layout: Layout, low: int, high: int) -> list[Band]:
-    """What must be read to make every row that holds a tile of [low, high): tiles inside, levels beside them.
+def around(layout: Layout, low: int, high: int, until: int) -> list[Band]:
+    """What must be read to make every row that holds a tile of [low, high) and ends by `until`.
 
-    >>> around(Layout("", (10, 50)), 60, 70)
+    Tiles inside, and levels beside them as far as the widest of these rows reaches.
+
+    >>> around(Layout("", (10, 50, 250)), 60, 70, until=200)
     [Band(low=50, high=60, level=1), Band(low=60, high=70, level=0), Band(low=70, high=100, level=1)]
     """
     left, right = [], []
     inner, outer = low, high
     for below, width in enumerate(layout.widths):
         first, last = max(floor(low, width), FIRST), min(-floor(-high, width), END)
+        if first + width > until:
+            break
         left.append(Band(first, inner, below))
-        right.append(Band(outer, last, below))
-        inner, outer = first, last
+        inner = first
+        if last <= until:
+            right.append(Band(outer, last, below))
+            outer = last
     middle = Band(low, high, 0)
     return [band for band in (*reversed(left), middle, *right) if band.low < band.high]
 
@@ -130,9 +136,9 @@ def grown(fold: Fold, growth: Growth, until: int, covered: Callable[[Sequence[Ba
     layout, made = fold.layout, list[Piece]()
     for hole in growth.holes:
         end = hole + layout.widths[0]
-        made += merged(fold, covered(around(layout, hole, end)), hole, end, growth.reached)
+        made += merged(fold, covered(around(layout, hole, end, growth.reached)), hole, end, growth.reached)
     low = growth.reached
-    return made + merged(fold, covered(around(layout, low, until)), low, until, until) if until > low else made
+    return made + merged(fold, covered(around(layout, low, until, until)), low, until, until) if until > low else made
 
 
 def unreadable(error: HeadraceError) -> list[Piece]:
