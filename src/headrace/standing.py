@@ -11,8 +11,6 @@ from typing import Any
 
 from headrace.define.verdict import VERDICTS
 
-PACE = ("included", "lag_events", "lag_seconds", "rate_per_s")
-
 
 def streams(pipeline: Mapping[str, Any] | None, archive: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
     """Counts, lag and pace of every stream, from the last words of the two.
@@ -44,5 +42,5 @@ def _stream(tiles: Mapping[str, Any] | None, kept: Mapping[str, Any] | None) -> 
         "read": kept.get("archived", 0),
         "verdicts": {verdict: kept.get("verdicts", {}).get(verdict, 0) for verdict in VERDICTS},
         "settled": lag == 0 and pace.get("lag_events") == 0 and positions == pace.get("included"),
-        **{name: pace[name] for name in PACE if name in pace},
+        **pace,
     }

@@ -183,7 +183,10 @@ class Run:
         wanted = of if isinstance(of, FeatureSet) else FeatureSet(of.name, (of,))
         stored = {view.name: self.outcome.values(view, _key_of(view, key), moment, mode) for view in wanted.views}
         made = wanted.computed(stored, lambda each, values: each.value(request or {}, values, moment[0]))
-        return wanted.chosen(stored, made)
+        return {
+            name: made[name] if isinstance(each, OnDemand) else stored[each[0].name][name]
+            for name, each in zip(wanted.columns, wanted.picked, strict=True)
+        }
 
 
 def _key_of(view: View, key: Any) -> Key:

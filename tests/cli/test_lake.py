@@ -14,8 +14,8 @@ import pytest
 from headrace import config as configuration
 from headrace import project
 from headrace.cli.init import create
-from headrace.cli.main import main
 from headrace.clock import DAY, HOUR, MINUTE, SECOND, SystemClock
+from tests.cli.asking import asking
 from tests.lake.bronze import fill, record, write
 
 START = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
@@ -35,12 +35,7 @@ def stream(shop):
 
 @pytest.fixture
 def ask(capsys):
-    def asked(*arguments):
-        code = main(["lake", *arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return asked
+    return asking(capsys, "lake")
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 from headrace import project
 from headrace.cli.init import create
-from headrace.cli.main import main
 from headrace.clock import micros
 from headrace.config import names
 from headrace.topics import open_log
+from tests.cli.asking import asking
 
 OPERATORS = {
     "deduplication": {"rows": 3_000, "memory_bytes": 1_050_720, "disk_bytes": 0},
@@ -39,12 +39,7 @@ def shop(tmp_path, monkeypatch):
 
 @pytest.fixture
 def ask(capsys):
-    def run(*arguments):
-        code = main(["state", *arguments])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return run
+    return asking(capsys, "state")
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 
 from headrace import project
 from headrace.cli.init import create
-from headrace.cli.main import main
 from headrace.config import names
 from headrace.log import Message
 from headrace.store import LmdbStore, Materialiser, ProgressRow, RedisStore, TileRow, encode
 from headrace.topics import open_log
+from tests.cli.asking import asking
 from tests.store.conftest import redis_server  # noqa: F401 - a fixture
 
 TOPIC = "changelog.payments.by_card"
@@ -27,12 +27,7 @@ def shop(tmp_path, monkeypatch):
 
 @pytest.fixture
 def ask(capsys):
-    def run(*arguments):
-        code = main(["store", *arguments])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return run
+    return asking(capsys, "store")
 
 
 def fill(config, store):

@@ -15,13 +15,13 @@ users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
 (TILES,) = build([users]).tile_sets
 
 
-def operator(name, rows, *, dropped=0, duplicates=0):
-    custom = {"numDroppedDuplicateRows": duplicates, "rocksdbSstFileSize": 7}
+def operator(name, rows, *, dropped=0):
+    custom = {"rocksdbSstFileSize": 7}
     known = {"operatorName": name, "numRowsTotal": rows, "memoryUsedBytes": 100}
     return SimpleNamespace(**known, numRowsDroppedByWatermark=dropped, customMetrics=custom)
 
 
-def batch(number, *, dropped=0, duplicates=0, ran=True, newest="2026-01-01T12:00:00.000Z"):
+def batch(number, *, dropped=0, ran=True, newest="2026-01-01T12:00:00.000Z"):
     return SimpleNamespace(
         batchId=number,
         batchDuration=50,
@@ -29,7 +29,7 @@ def batch(number, *, dropped=0, duplicates=0, ran=True, newest="2026-01-01T12:00
         eventTime={"watermark": "1970-01-01T00:00:00.000Z", "max": newest},
         stateOperators=[
             operator("stateStoreSave", 3),
-            operator("dedupe", 5, dropped=dropped, duplicates=duplicates),
+            operator("dedupe", 5, dropped=dropped),
         ],
         observedMetrics={"hot_keys": {"events": 100, "top": [{"item": '{"user":"a"}', "count": 60}]}},
     )

@@ -59,17 +59,23 @@ def test_a_wait_that_takes_too_long_ends_and_leaves_its_place():
     asyncio.run(waited())
 
 
+async def three_in_line(gate, go):
+    """One that works until it may go, and two that wait for its slot."""
+
+    async def one():
+        async with gate.slot():
+            await go.wait()
+
+    tasks = [asyncio.create_task(one()) for _ in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return tasks
+
+
 def test_one_that_goes_away_while_it_waits_costs_nobody_a_slot():
     async def left():
         gate, go = Gate(1, 5, 30.0), asyncio.Event()
-
-        async def one():
-            async with gate.slot():
-                await go.wait()
-
-        tasks = [asyncio.create_task(one()) for _ in range(3)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        tasks = await three_in_line(gate, go)
         tasks[1].cancel()
         go.set()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -81,14 +87,7 @@ def test_one_that_goes_away_while_it_waits_costs_nobody_a_slot():
 def test_one_that_goes_away_as_its_turn_comes_hands_it_on():
     async def left():
         gate, go = Gate(1, 5, 30.0), asyncio.Event()
-
-        async def one():
-            async with gate.slot():
-                await go.wait()
-
-        tasks = [asyncio.create_task(one()) for _ in range(3)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        tasks = await three_in_line(gate, go)
         gate._next()  # the slot of the first goes to the second, which is cancelled before it knows
         tasks[1].cancel()
         gate.working += 1  # and the first will give back what it no longer has

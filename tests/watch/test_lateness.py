@@ -17,7 +17,6 @@ from headrace import config as configuration
 from headrace import project
 from headrace.cli.init import create
 from headrace.cli.lateness_source import last_offsets
-from headrace.cli.main import main
 from headrace.clock import DAY, HOUR, MILLISECOND, MINUTE, SECOND, SystemClock, show_duration, show_time
 from headrace.log import MemoryLog
 from headrace.log.record import Message
@@ -26,6 +25,7 @@ from headrace.topics import open_log
 from headrace.watch.lateness import EDGES, Delays, Exact
 from headrace.watch.lateness_choice import STEPS, latenesses, recommended, roundest, skews, surviving
 from headrace.watch.lateness_state import IDENTITY_BYTES, StateModel, TileCost, active_keys, cost
+from tests.cli.asking import asking
 from tests.lake.bronze import fill, record
 
 START = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
@@ -243,12 +243,7 @@ def shop(tmp_path, monkeypatch):
 
 @pytest.fixture
 def ask(capsys):
-    def asked(*arguments):
-        code = main(["lateness", *arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return asked
+    return asking(capsys, "lateness")
 
 
 def archived(shop):

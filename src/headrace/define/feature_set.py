@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.define.name import name_of, text_of, texts_of
 from headrace.define.on_demand import OnDemand
-from headrace.define.view import Selection, View
+from headrace.define.view import Feature, Selection, View
 from headrace.errors import DefinitionError, shown, user_location
 
 Stored = Mapping[str, Mapping[str, Any]]
@@ -68,16 +68,15 @@ class FeatureSet:
             found[made.name] = call(made, values)
         return found
 
-    def chosen(self, stored: Stored, made: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of the set, in its order, from those of its views and of its on-demand features."""
-        found: dict[str, Any] = {}
+    @property
+    def picked(self) -> Iterator[tuple[View, Feature] | OnDemand]:
+        """What the values are of, in their order: features of views, and on-demand features."""
         for member in self.members:
             if isinstance(member, OnDemand):
-                found[member.name] = made[member.name]
+                yield member
             else:
                 view = member if isinstance(member, View) else member.view
-                found |= {name: stored[view.name][name] for name in _names(member)}
-        return found
+                yield from ((view, view.feature(name)) for name in _names(member))
 
 
 def feature_set(

@@ -48,7 +48,7 @@ def events_before(silver: LakeTable, view: View, key: Key, t: int) -> Iterator[E
         got = f"{view.name} at {show_time(t)}, events before {show_time(forgotten)}"
         raise DataError("lake-forgotten", message, got=got, hint="Ask for a later moment.")
     for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
-        yield from _events(_chosen(silver, uri, view, key, (low, high), t), view)
+        yield from _events(_chosen(silver, uri, view, key, low, t), view)
 
 
 def _reach(view: View, t: int) -> tuple[int, int]:
@@ -57,7 +57,7 @@ def _reach(view: View, t: int) -> tuple[int, int]:
     return max(EARLIEST, min(low for low, _ in spans)), max(high for _, high in spans)
 
 
-def _chosen(silver: LakeTable, uri: str, view: View, key: Key, reach: tuple[int, int], t: int) -> pa.Table:
+def _chosen(silver: LakeTable, uri: str, view: View, key: Key, low: int, t: int) -> pa.Table:
     """The rows of a file that may count: of the key as far as it is told by columns alone."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -66,7 +66,7 @@ def _chosen(silver: LakeTable, uri: str, view: View, key: Key, reach: tuple[int,
     files, path = filesystem(uri, silver.options)
     moment = pa.timestamp("us", tz="UTC")
     happened = pc.field(silver.shape.day_of)
-    wanted = (happened >= pa.scalar(reach[0], moment)) & (pc.field("_arrived_at") < pa.scalar(t, moment))
+    wanted = (happened >= pa.scalar(low, moment)) & (pc.field("_arrived_at") < pa.scalar(t, moment))
     for part in _same(view, key):
         wanted = wanted & part
     if view.stream.late != "update":

@@ -10,7 +10,7 @@ left alone. The caller holds `letters.lock`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from headrace.clock import Clock
@@ -19,10 +19,10 @@ from headrace.letters.again import Again, again
 from headrace.letters.choose import Wanted, choose
 from headrace.log.protocol import Log
 from headrace.log.record import Position
-from headrace.run.letter import Letter, present, read, walk
+from headrace.run.letter import Letter, in_parts, present, read, walk
 from headrace.run.verdict import REPLAY_OF, Read, reader
 
-PART, PART_BYTES = 500, 8 * 1024 * 1024
+PART = 500
 """The most letters, and about the most bytes, that are under way at once."""
 
 UNSURE = "an earlier replay was cut off, and what would tell whether it had appended the record is no longer in the log"
@@ -111,7 +111,7 @@ def replay(
     if not wish.force:
         for name in unsure & chosen.keys():
             done.left.append(Left(name, chosen.pop(name).verdict, UNSURE))
-    for part in _parts(_with_values(log, topics.dead, chosen)):
+    for part in in_parts(_with_values(log, topics.dead, chosen), PART):
         made = [again(letter, stream, now=clock.now(), value=wish.value, read=judge) for letter in part]
         for each in made:
             if not (each.good or wish.force):
@@ -182,16 +182,3 @@ def _with_values(log: Log, dead: str, chosen: Mapping[str, Letter]) -> Iterator[
         letter = None if record.value is None else read(record)
         if letter is not None and letter.id in waiting and waiting[letter.id].arrived_at == letter.arrived_at:
             yield replace(waiting.pop(letter.id), value=letter.value)
-
-
-def _parts(letters: Iterable[Letter]) -> Iterator[list[Letter]]:
-    part: list[Letter] = []
-    size = 0
-    for letter in letters:
-        part.append(letter)
-        size += letter.size
-        if len(part) >= PART or size >= PART_BYTES:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part

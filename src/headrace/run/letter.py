@@ -17,6 +17,8 @@ from headrace.log.protocol import Log
 from headrace.log.record import Headers, Message, Record
 
 KEY, NULL, REPLAYING, DONE, ORIGINAL = "key", "value_is_null", "replaying", "done", "header:"
+PART_BYTES = 8 * 1024 * 1024
+"""About the most bytes of letters in one append."""
 _ID = re.compile(r"(\d{1,9})/(\d{1,18})", re.ASCII)
 
 
@@ -142,6 +144,25 @@ def walk(log: Log, topic: str) -> Iterator[Record]:
         while at < end and (records := log.read(topic, number, at)):
             yield from records
             at = records[-1].offset + 1
+
+
+def in_parts(letters: Iterable[Letter], most: int) -> Iterator[list[Letter]]:
+    """Letters in parts of one append each, by number and by bytes: a letter may be megabytes.
+
+    >>> one = Letter(0, 0, 0, "malformed", "", None, b"{", (), 1)
+    >>> [len(part) for part in in_parts([one] * 5, most=2)]
+    [2, 2, 1]
+    """
+    part: list[Letter] = []
+    size = 0
+    for letter in letters:
+        part.append(letter)
+        size += letter.size
+        if len(part) >= most or size >= PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def _whole(text: str | None, otherwise: int) -> int:

@@ -15,7 +15,7 @@ from headrace.define.stream import Stream
 from headrace.lake.files import filesystem
 from headrace.log.protocol import Log
 from headrace.run.append import PART
-from headrace.run.letter import Letter, known, walk
+from headrace.run.letter import PART_BYTES, Letter, in_parts, known, walk
 from headrace.run.verdict import DEAD
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 LATE = "late"
 COLUMNS = ("partition", "offset", "arrived_at", "verdict", "reason", "key", "value", "headers")
-PART_BYTES = 8 * 1024 * 1024
-"""About the most bytes of records in one append, and in one piece of a file: they may be megabytes each."""
 
 
 class RefusedFile:
@@ -97,7 +95,7 @@ class Refusals:
     def take(self, letters: Iterable[Letter]) -> None:
         """Append the records of a batch to their topics; those of a first try are known already."""
         before: dict[str, int] | None = None
-        for part in _parts(letters):
+        for part in in_parts(letters, PART):
             dead = [each for each in part if each.verdict != LATE]
             if dead and before is None:
                 before = known(walk(self._log, self._dead)) if self._again else {}
@@ -111,17 +109,3 @@ class Refusals:
     def committed(self) -> None:
         """The batch is done: what comes next has not been here before."""
         self._again = False
-
-
-def _parts(letters: Iterable[Letter]) -> Iterator[list[Letter]]:
-    """Letters in parts of one append each."""
-    part: list[Letter] = []
-    size = 0
-    for letter in letters:
-        part.append(letter)
-        size += letter.size
-        if size >= PART_BYTES or len(part) >= PART:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part

@@ -14,7 +14,8 @@ import msgspec
 
 from headrace.clock import show_duration, show_time
 from headrace.define.feature_set import FeatureSet
-from headrace.define.view import Selection, View
+from headrace.define.on_demand import OnDemand
+from headrace.define.view import View
 from headrace.errors import DataError, MachineError
 from headrace.serve.form import answer_json, value_json
 from headrace.serve.metrics import Metrics
@@ -124,15 +125,12 @@ def set_json(
 def _features(of: FeatureSet, answers: Mapping[str, Answer], requests: RequestValues, t: int) -> dict[str, Any]:
     made = computed(of, {name: answer.values for name, answer in answers.items()}, requests, t)
     found: dict[str, Any] = {}
-    for member in of.members:
-        if isinstance(member, View):
-            chosen = [(member, feature) for feature in member.features]
-        elif isinstance(member, Selection):
-            chosen = [(member.view, member.view.feature(name)) for name in member.names]
+    for each in of.picked:
+        if isinstance(each, OnDemand):
+            found[each.name] = computed_json(each.name, made[each.name])
         else:
-            found[member.name] = computed_json(member.name, made[member.name])
-            continue
-        found |= {each.name: value_json(each.type, answers[view.name].values[each.name]) for view, each in chosen}
+            view, feature = each
+            found[feature.name] = value_json(feature.type, answers[view.name].values[feature.name])
     return found
 
 

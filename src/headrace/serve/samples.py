@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from headrace.clock import show_time
 from headrace.config import Names
 from headrace.define.view import View
 from headrace.log.protocol import Log
@@ -112,7 +111,6 @@ class Samples:
         """All that an audit needs to know."""
         same = said is not None and said.as_of == answer.as_of
         told: dict[str, Any] = answer_json(view, answer) | {
-            "at": show_time(answer.at),
             "plan": self._plan,
             "version": self._versions[view.name],
             "tile_set": self._tiles[view.name].fingerprint,
