@@ -13,11 +13,14 @@ import pytest
 
 import headrace as hr
 from headrace.clock import HOUR, MINUTE, SECOND, show_time
+from headrace.errors import MachineError
 from headrace.lake.counters import BATCH, OFFSET, TURN
 from headrace.lake.files import DayWriter
 from headrace.lake.keep import forget
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.table import LakeTable
+from headrace.serve.past import Past
+from headrace.serve.readable import Readable
 from headrace.serve.server import Serving
 from headrace.store import MemoryStore
 from tests.client.conftest import running
@@ -148,6 +151,21 @@ def test_a_moment_that_the_lake_has_not_reached_is_refused_and_may_be_asked_for_
     refused = shop.at(waiting + SECOND)
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "lake-behind")
     assert refused.headers["retry-after"] == "1"
+
+
+def test_where_records_declare_their_arrival_everything_must_be_in_the_lake(shop):
+    fields = {"id": str, "user": str, "seen": hr.Timestamp, "at": hr.Timestamp}
+    declared = hr.stream("clicks", fields=fields, event_time="at", arrival="field:seen")
+    view = hr.view("users", declared, by="user", features={"clicks_1h": hr.count(over="1h")})
+    before = shop.clock.now()
+    shop.archive(("ann", before - MINUTE, "1.50"))
+    past, asked = Past(lambda _: shop.tables, shop.log, NAMES), Readable("users", (view,))
+    assert past.read(asked, {"user": "ann"}, before)["users"].values == {"clicks_1h": 1}
+    shop.clock.advance("1s")
+    shop.click("ann")
+    with pytest.raises(MachineError) as refused:
+        past.read(asked, {"user": "ann"}, before)
+    assert refused.value.code == "lake-behind"
 
 
 def test_a_lake_that_is_not_there_or_half_written_is_behind(shop):
