@@ -152,17 +152,16 @@ def _batch(once: DataFrame, tile_set: TileSet) -> Pairs:
 
 
 def micro_batches(world: World, session: SparkSession) -> dict[str, Pairs]:
-    """One stream for each tile set, in batches of any size; stopped, killed and started again at random batches."""
+    """One stream for each tile set, in batches of any size; killed before and after it publishes a batch."""
     from headrace.run.source import register
 
     register(session)
     chance, tile_sets = random.Random(6), world.plan.tile_sets
     for tile_set in tile_sets:
         world.log.create_topic(f"changelog.{tile_set.id}", compacted=True)
-    for query in [started(world, session, each, chance.randrange(300, 700)) for each in tile_sets]:
-        stopped_after(query, chance.randrange(1, 3))
-    for query in [started(world, session, each, chance.randrange(300, 700), dies=True) for each in tile_sets]:
-        died(query)
+    for dies in ("before", "after"):
+        for query in [started(world, session, each, chance.randrange(300, 700), dies=dies) for each in tile_sets]:
+            died(query)
     for query in [started(world, session, each, 1_500) for each in tile_sets]:
         finished(query)
     return {each.id: written(world.log, f"changelog.{each.id}") for each in tile_sets}

@@ -28,7 +28,7 @@ BATCH = 5 * SECOND
 
 
 class DiedError(Exception):
-    """What stands for a process that is killed after it has published a batch and before Spark has noted that."""
+    """What stands for a process that is killed: before it has published a batch, or before Spark has noted that."""
 
 
 def started(
@@ -37,10 +37,10 @@ def started(
     tile_set: TileSet,
     most: int,
     *,
-    dies: bool = False,
+    dies: str | None = None,
     begun: HandOver | None = None,
 ) -> StreamingQuery:
-    """A tile query as `run.pipeline` has it, to the end of the log."""
+    """A tile query as `run.pipeline` has it, to the end of the log, or killed `before` or `after` it publishes batch 1."""
     from headrace.run.admit import judged
     from headrace.run.hot_keys import watched
     from headrace.run.publish import Place, tiles_to_changelog
@@ -56,9 +56,11 @@ def started(
     rows = changelog(tiles(watched(once, tile_set), tile_set, PARTITIONS), tile_set, target)
 
     def published(batch: DataFrame, number: int) -> None:
+        if number == 1 and dies == "before":
+            raise DiedError("before batch 1")
         publish(batch, number)
-        if dies:
-            raise DiedError(f"after batch {number}")
+        if number == 1 and dies == "after":
+            raise DiedError("after batch 1")
 
     writer = rows.writeStream.outputMode("update").option("checkpointLocation", str(place.checkpoint))
     query = writer.foreachBatch(published).trigger(availableNow=True).start()
