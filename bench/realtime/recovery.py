@@ -33,8 +33,8 @@ def catch_up(count: int, warm: int, keys: int = 5_000) -> float:
 
 
 def recoveries(under: Load, warm: float, longest: float, times: int) -> list[float]:
-    """Seconds from a SIGKILL at a random moment of a batch to the first row of an event that was sent just before."""
-    chance, kills = random.Random(3), []
+    """Seconds from a SIGKILL at a random moment of a batch to the first fresh row of an event that was sent after it."""
+    chance, kills, gone = random.Random(3), [], []
     with shop() as (made, brokers), ExitStack() as stack:
         folder = made.config.root
         sending, receiving = SPAWN.Event(), SPAWN.Event()
@@ -48,6 +48,8 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
                 if turn < times:
                     kills.append(time.time())
                     process.send_signal(signal.SIGKILL)
+                    process.wait()
+                    gone.append(time.time())
         sending.set()
         sender.join(60)
         receiving.set()
@@ -55,13 +57,15 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
         with np.load(folder / "sent.npz") as held:
             first, moments = int(held["first"]), held["moments"]
         rows = np.load(folder / "rows.npy")
-    return [_fresh(kill, first, moments, rows) for kill in kills]
+    fresh = [_fresh(moment, first, moments, rows) for moment in gone]
+    return [again - kill for kill, again in zip(kills, fresh, strict=True)]
 
 
-def _fresh(kill: float, first: int, moments: np.ndarray, rows: np.ndarray) -> float:
-    came = rows[rows[:, 1] > kill * 1e9]
+def _fresh(gone: float, first: int, moments: np.ndarray, rows: np.ndarray) -> float:
+    """When the first row came of an event that no process was there to see, at once."""
+    came = rows[rows[:, 1] > gone * 1e9]
     sent = moments[np.clip(came[:, 0] - 1 - first, 0, len(moments) - 1)]
-    fresh = (sent > kill * 1e9) & (came[:, 1] - sent < FRESH * 1e9)
+    fresh = (sent > gone * 1e9) & (came[:, 1] - sent < FRESH * 1e9)
     if not fresh.any():
         raise RuntimeError("nothing was fresh again after a kill")
-    return float(came[fresh][0, 1] / 1e9 - kill)
+    return float(came[fresh][0, 1] / 1e9)

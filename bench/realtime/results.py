@@ -28,7 +28,7 @@ def realtime(quick: bool) -> list[Result]:
     results = _side_by_side(USUAL, "realtime-and-flink.png", quick)
     count, before, again = (400_000, 200_000, 1) if quick else (1_000_000, 400_000, 2)
     rates = [catch_up(count, before) for _ in range(again)]
-    pauses = recoveries(USUAL[0], 20.0, 5.0, 1) if quick else recoveries(USUAL[0], 60.0, 240.0, 2)
+    pauses = recoveries(USUAL[0], 40.0, 5.0, 1) if quick else recoveries(USUAL[0], 60.0, 240.0, 2)
     results.append(measured("realtime.catchup_per_s", rates, "higher", 30_000.0))
     results.append(measured("recovery_s", pauses, "lower", 20.0))
     return results

@@ -168,7 +168,7 @@ def micro_batches(world: World, session: SparkSession) -> dict[str, Pairs]:
 
 
 def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
-    """Micro-batches, then event by event, killed and started again, and a change back, all on one checkpoint."""
+    """Event by event, killed in the first batch; micro-batches; event by event, killed; and a change, on one checkpoint."""
     from headrace.run.source import register
 
     register(session)
@@ -177,6 +177,8 @@ def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
         topic = f"realtime.{each.id}"
         world.log.create_topic(topic, compacted=True)
         tile = real_time_query(world, session, each, topic)
+        tile.in_real_time()
+        killed_when_written(tile)
         tile.in_micro_batches()
         stopped_after(tile.query, 2)
         tile.in_real_time()

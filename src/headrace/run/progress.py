@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,15 +37,25 @@ def translate(checkpoint: Path, topic: str | None) -> None:
     Both mean the same offsets. Only what a restart reads is rewritten: the last committed batch, and a later one that
     was begun.
     """
-    done = last_batch(checkpoint)
-    for file in (checkpoint / "offsets").glob("[0-9]*") if done is not None else ():
-        if int(file.name) >= (done or 0):
+    done = last_batch(checkpoint) or 0
+    for file in (checkpoint / "offsets").glob("[0-9]*"):
+        if int(file.name) >= done:
             lines = file.read_text("utf-8").splitlines()
             offsets = {str(partition): offset for partition, offset in batch_end(checkpoint, int(file.name)).items()}
             lines[SOURCE] = json.dumps(offsets if topic is None else {topic: offsets}, separators=(",", ":"))
             write_whole(file, "\n".join(lines))
             # Spark keeps a sum beside each file, which is that of the old one.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def forget_cut_off_first(checkpoint: Path) -> None:
+    """Let a query begin again whose very first batch was cut off in real-time mode.
+
+    There Spark notes the offsets at the end of a batch. State without offsets it takes for that of another query, and
+    does not start micro-batches on it.
+    """
+    if not any((checkpoint / "offsets").glob("[0-9]*")):
+        shutil.rmtree(checkpoint / "state", ignore_errors=True)
 
 
 def last_batch(checkpoint: Path) -> int | None:

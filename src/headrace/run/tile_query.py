@@ -17,7 +17,7 @@ from headrace.clock import SECOND
 from headrace.log.record import Message
 from headrace.plan.model import SPREAD, TileSet
 from headrace.run.hot_keys import watched
-from headrace.run.progress import as_of, last_batch, last_batch_end, translate
+from headrace.run.progress import as_of, forget_cut_off_first, last_batch, last_batch_end, translate
 from headrace.run.publish import Place, progress_message, tiles_to_changelog
 from headrace.run.reach import happens_in_stream
 from headrace.run.real_time_progress import RealTimeProgress
@@ -122,6 +122,7 @@ class TileQuery:
 
     def in_micro_batches(self, *, to_the_end: bool = False) -> None:
         """Go on in micro-batches, for ever or to the end that the log has now."""
+        forget_cut_off_first(self.place.checkpoint)
         translate(self.place.checkpoint, None)
         if self.sink is not None:
             # Rows of real-time mode may stand before, which were in order.
