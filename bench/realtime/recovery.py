@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
+import sys
 import time
 from contextlib import ExitStack, closing
 
@@ -13,6 +15,8 @@ from bench.realtime import load
 from bench.realtime.compare import HEADRACE, SPAWN, Load, caught_up, shop, spawned, started
 from headrace.clock import SystemClock
 from headrace.log.record import Message
+from headrace.machine import find_java
+from headrace.run.classes import kept
 from headrace.topics import open_log
 
 FRESH = 1.0
@@ -33,7 +37,11 @@ def catch_up(count: int, warm: int, keys: int = 5_000) -> float:
 
 
 def recoveries(under: Load, warm: float, longest: float, times: int) -> list[float]:
-    """Seconds from a SIGKILL at a random moment of a batch to the first fresh row of an event that was sent after it."""
+    """Seconds from a SIGKILL at a random moment of a batch to the first fresh row of an event that was sent after it.
+
+    On a machine where `headrace prepare` was run, as one that is to recover soon would be.
+    """
+    prepared()
     chance, kills, gone = random.Random(3), [], []
     with shop() as (made, brokers), ExitStack() as stack:
         folder = made.config.root
@@ -59,6 +67,12 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
         rows = np.load(folder / "rows.npy")
     fresh = [_fresh(moment, first, moments, rows) for moment in gone]
     return [again - kill for kill, again in zip(kills, fresh, strict=True)]
+
+
+def prepared() -> None:
+    """Keep Spark's classes, if they are not."""
+    if not kept(find_java()).is_file():
+        subprocess.run([sys.executable, "-P", "-m", "headrace.cli.main", "prepare"], capture_output=True, check=True)
 
 
 def _fresh(gone: float, first: int, moments: np.ndarray, rows: np.ndarray) -> float:

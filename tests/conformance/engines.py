@@ -168,7 +168,7 @@ def micro_batches(world: World, session: SparkSession) -> dict[str, Pairs]:
 
 
 def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
-    """Event by event, killed in the first batch; micro-batches; event by event, killed; and a change, on one checkpoint."""
+    """Event by event and in micro-batches by turns, killed in the first batch and later, all on one checkpoint."""
     from headrace.run.source import register
 
     register(session)
