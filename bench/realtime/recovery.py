@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -55,7 +56,7 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
                 time.sleep(warm + (chance.uniform(0, longest) if turn < times else 0))
                 if turn < times:
                     kills.append(time.time())
-                    process.send_signal(signal.SIGKILL)
+                    os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
                     gone.append(time.time())
         sending.set()

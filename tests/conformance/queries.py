@@ -40,7 +40,7 @@ def started(
     dies: str | None = None,
     begun: HandOver | None = None,
 ) -> StreamingQuery:
-    """A tile query as `run.pipeline` has it, to the end of the log or killed `before` or `after` it publishes batch 1."""
+    """A tile query as `run.pipeline` has it, to the end of the log or killed `before` or `after` publishing batch 1."""
     from headrace.run.admit import judged
     from headrace.run.hot_keys import watched
     from headrace.run.publish import Place, tiles_to_changelog
