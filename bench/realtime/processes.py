@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextmanager
 def ended(command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """A process, and all it starts, in a session of its own while the block runs; asked to end after it, and killed if it does not."""
+    """A process in a session of its own while the block runs; asked to end after it, and killed if it does not."""
     with log.open("ab") as file:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=env, start_new_session=True
