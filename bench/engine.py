@@ -4,8 +4,8 @@ The view is the demo's, five features of payments by card. The program under tes
 process, with all it does beside the tiles (verdicts, dead letters, status); events are sent by another process. How
 soon: from the arrival of an event to its tile's arrival in the changelog, both by the log's clock, for events of cards
 that nobody else uses, at 1,000 events a second. How fast: a backlog as it piles up at 10,000 events a second over 5,000
-cards; what comes before `warm` is not counted. Parts 2 and 3, event by event and side by side with Flink, are
-`bench.realtime`.
+cards; what comes before `warm` is not counted. Parts 2 to 5, event by event and side by side with Flink, and part 6,
+after a stop, are `bench.realtime`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.harness import Result, measured, run
 from bench.realtime.compare import caught_up, included, started
-from bench.realtime.results import realtime, realtime_many_keys
+from bench.realtime.results import LOADS, after_a_stop, side_by_side
 from headrace import batch, project
 from headrace.cli.init import create
 from headrace.clock import MINUTE, SECOND, SystemClock, show_time
@@ -212,4 +212,4 @@ def measure(quick: bool) -> list[Result]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("engine", measure, realtime, realtime_many_keys))
+    sys.exit(run("engine", measure, *map(side_by_side, LOADS), after_a_stop))

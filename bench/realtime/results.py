@@ -1,4 +1,4 @@
-"""Parts 2 and 3 of the engine's benchmark: event by event, side by side with Flink, in one run.
+"""Parts 2 to 6 of the engine's benchmark: event by event, side by side with Flink, one load in one run.
 
 Both engines read the same payments from a local Kafka broker, find copies, keep tiles of ten seconds by card in
 RocksDB, and write every change to a compacted topic. Payments are sent by one process and rows received by another.
@@ -9,7 +9,7 @@ the newest rows of all tiles must hold every payment once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bench.harness import ROOT, Result, measured
 from bench.realtime.compare import FLINK, HEADRACE, Load, measure
@@ -17,42 +17,36 @@ from bench.realtime.latency import Latencies
 from bench.realtime.plot import plot
 from bench.realtime.recovery import catch_up, recoveries
 
-USUAL = (Load(1_000, 5_000), Load(5_000, 5_000))
-MANY_KEYS = (Load(1_000, 100_000), Load(5_000, 100_000))
+LOADS = (Load(1_000, 5_000), Load(5_000, 5_000), Load(1_000, 100_000), Load(5_000, 100_000))
 TARGETS = {"1k": {"p50": 10.0, "p99": 50.0, "p999": 250.0}}
 RATIO = 1.0
 
 
-def realtime(quick: bool) -> list[Result]:
-    """Both engines under the usual loads, then what real-time mode does after a stop."""
-    results = _side_by_side(USUAL, "realtime-and-flink.png", quick)
+def side_by_side(load: Load) -> Callable[[bool], Sequence[Result]]:
+    """Both engines under a load, one after the other."""
+
+    def measured_under(quick: bool) -> list[Result]:
+        warm, seconds = (20.0, 20.0) if quick else (60.0, 660.0)
+        found: dict[str, Latencies] = {}
+        for engine in (HEADRACE, FLINK):
+            found[engine.name] = measure(engine, load, warm, seconds)
+            print(f"{engine.name} {load.name}: {found[engine.name].percentiles()}", file=sys.stderr)
+        if not quick:
+            plot(load.name, found, ROOT / "docs" / "images" / f"realtime-and-flink-{load.name}.png")
+        return _compared(load.name, found)
+
+    return measured_under
+
+
+def after_a_stop(quick: bool) -> list[Result]:
+    """What real-time mode does with a backlog, and after a kill."""
     count, before, again = (400_000, 200_000, 1) if quick else (1_000_000, 400_000, 2)
     rates = [catch_up(count, before) for _ in range(again)]
-    pauses = recoveries(USUAL[0], 40.0, 5.0, 1) if quick else recoveries(USUAL[0], 60.0, 240.0, 2)
-    results.append(measured("realtime.catchup_per_s", rates, "higher", 30_000.0))
-    results.append(measured("recovery_s", pauses, "lower", 20.0))
-    return results
-
-
-def realtime_many_keys(quick: bool) -> list[Result]:
-    """The same with twenty times as many cards."""
-    return _side_by_side(MANY_KEYS, "realtime-and-flink-100k-keys.png", quick)
-
-
-def _side_by_side(loads: Sequence[Load], picture: str, quick: bool) -> list[Result]:
-    """Both engines under every load, one after the other."""
-    warm, seconds = (20.0, 20.0) if quick else (60.0, 660.0)
-    found: dict[str, dict[str, Latencies]] = {}
-    results = []
-    for load in loads[:1] if quick else loads:
-        found[load.name] = {}
-        for engine in (HEADRACE, FLINK):
-            got = found[load.name][engine.name] = measure(engine, load, warm, seconds)
-            print(f"{engine.name} {load.name}: {got.percentiles()} {got.ends}", file=sys.stderr)
-        results += _compared(load.name, found[load.name])
-    if not quick:
-        plot(found, ROOT / "docs" / "images" / picture)
-    return results
+    pauses = recoveries(LOADS[0], 40.0, 5.0, 1) if quick else recoveries(LOADS[0], 60.0, 240.0, 2)
+    return [
+        measured("realtime.catchup_per_s", rates, "higher", 30_000.0),
+        measured("recovery_s", pauses, "lower", 20.0),
+    ]
 
 
 def _compared(load: str, found: dict[str, Latencies]) -> list[Result]:

@@ -39,6 +39,10 @@ EVERY = SECOND
 """How often a real-time query says how far it is."""
 WARM_UP = {MICRO_BATCH: 10 * SECOND, REAL_TIME: 30 * SECOND}
 """How long after its start a query is slower than it will be: Java compiles as it goes."""
+PRACTICE = 5 * SECOND
+"""How long the first real-time batches last: Java compiles what ends a batch as well, the sooner the shorter they are."""
+PRACTISED = 5
+"""How many of them end before batches have their full length."""
 FORGETTING = {"spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2"}
 """State that nobody needs goes while events come, two rows for each; at the end of a batch all would be searched."""
 NEAR = 5.0
@@ -70,6 +74,7 @@ class TileQuery:
     mode: str = MICRO_BATCH
     query: StreamingQuery = field(init=False)
     started_at: int = field(init=False, default=0)
+    _practice_from: int | None = field(init=False, default=None)
     _real_time_progress: RealTimeProgress | None = field(init=False, default=None)
     _said_at: int = field(init=False, default=0)
 
@@ -84,10 +89,13 @@ class TileQuery:
         return self
 
     def look(self) -> None:
-        """Change to real-time mode when the backlog is gone."""
+        """Change to real-time mode when the backlog is gone, and to long batches when ends have been practised."""
         ended = not self.query.isActive and self.query.exception() is None
         if ended and self.mode == MICRO_BATCH and self.tile_set.mode == REAL_TIME:
             self.start()
+        elif self._practice_from is not None and self._last_batch() - self._practice_from >= PRACTISED:
+            self.query.stop()
+            self.in_real_time(practised=True)
 
     def behind(self) -> bool:
         """Whether there is a backlog for micro-batches: many records, or records of a long time.
@@ -131,15 +139,18 @@ class TileQuery:
         publish = tiles_to_changelog(self.place, self.tile_set, self.target, self.topic)
         writer = self._written(self._rows(MICRO_BATCH)).foreachBatch(publish)
         writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime=AT_ONCE)
+        self._practice_from = None
         self.mode, self.query, self.started_at = MICRO_BATCH, writer.start(), self.place.clock.now()
 
-    def in_real_time(self) -> None:
-        """Go on event by event."""
+    def in_real_time(self, *, practised: bool = False) -> None:
+        """Go on event by event; in short batches at first, unless their ends were practised."""
+        practised = practised or self.batch <= PRACTICE
+        self._practice_from = None if practised else self._last_batch()
         translate(self.place.checkpoint, self.place.source)
         self._real_time_progress = None
         rows = self._rows(REAL_TIME)
         writer = self._written(rows).format("kafka").options(**(self.sink or {}))
-        length = f"{max(1, self.batch // SECOND)} seconds"
+        length = f"{max(1, (self.batch if practised else PRACTICE) // SECOND)} seconds"
         # PySpark's stubs do not know this trigger yet.
         writer = writer.trigger(realTime=length)  # type: ignore[call-overload]
         with settings(rows.sparkSession, FORGETTING):
@@ -148,7 +159,11 @@ class TileQuery:
     @property
     def warming(self) -> bool:
         """Whether it has started so recently that how fresh it is says nothing yet."""
-        return self.place.clock.now() - self.started_at < WARM_UP[self.mode]
+        return self._practice_from is not None or self.place.clock.now() - self.started_at < WARM_UP[self.mode]
+
+    def _last_batch(self) -> int:
+        done = last_batch(self.place.checkpoint)
+        return -1 if done is None else done
 
     def _written(self, rows: DataFrame) -> DataStreamWriter:
         run = "" if self.hand_over is None else f" run {self.target.run}"
