@@ -48,6 +48,7 @@ class RegistryAccess:
 class ServeAccess:
     """Who may ask serving, how much at once, and for how long; durations are microseconds, files are absolute."""
 
+    workers: int = 1
     max_keys: int = 1_000
     concurrency: int = 16
     queue: int = 256

@@ -154,7 +154,8 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "kafka.brokers",
                 "brokers",
                 "",
-                "The cluster, as host:port with commas between; left out, the broker of `headrace kafka up`.",
+                "The cluster, as host:port with commas between; left out, the project's own broker, which `headrace up` "
+                "starts.",
             ),
             Setting(
                 "kafka.options",
@@ -215,10 +216,19 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "a Redis address",
                 "redis://127.0.0.1:6379",
                 "The Redis: redis://host:port/number, rediss:// for TLS, unix:///path, or `env:NAME` for a variable "
-                "that holds it. An address with a password must come from a variable; it is never shown.",
+                "that holds it. An address with a password must come from a variable; it is never shown. Left out, the "
+                "project's own Redis if `headrace up` or `headrace redis up` has started one.",
             ),
             Setting("serve.host", "a host", "127.0.0.1", "The address that serving listens on."),
             Setting("serve.port", NUMBER, "8787", "The port that serving listens on; 0 takes a free one.", most=65_535),
+            Setting(
+                "serve.workers",
+                NUMBER,
+                "1",
+                "How many processes answer. With more than one, another fills the store, and leaves them to it.",
+                least=1,
+                most=64,
+            ),
             Setting(
                 "serve.max_body",
                 NUMBER,
@@ -253,7 +263,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "serve.concurrency",
                 NUMBER,
                 "16",
-                "How many requests with several keys or with events are worked on at once.",
+                "How many requests with several keys or with events each worker works on at once.",
                 least=1,
                 most=1_000,
             ),

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from headrace.client import Waiting
-from headrace.serve.server import listening, serve
+from headrace.serve.answers import serve
+from headrace.serve.server import listening
 from tests.serve.conftest import World
 
 PATIENCE = 30
@@ -25,7 +26,7 @@ GONE = 1  # nobody listens on port 1 of the loopback
 def running(world: World, port: int = 0) -> Iterator[str]:
     """The world's serving process, as a thread; its URL."""
     stop, started = threading.Event(), threading.Event()
-    with listening("127.0.0.1", port) as listener:
+    with listening("127.0.0.1", port) as (listener,):
         thread = threading.Thread(target=serve, args=(listener, world.serving, stop, started.set), daemon=True)
         thread.start()
         assert started.wait(PATIENCE)
@@ -148,7 +149,7 @@ def dripping(first: bytes, drop: bytes) -> Iterator[str]:
                 conversation, _ = listener.accept()
                 threading.Thread(target=talk, args=(conversation,), daemon=True).start()
 
-    with listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", 0) as (listener,):
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -26,6 +26,7 @@ from tests.conformance.queries import (
     committed,
     died,
     finished,
+    in_long_batches_after_short_ones,
     killed_when_written,
     read_to_the_end,
     real_time_query,
@@ -188,7 +189,10 @@ def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
         tile.query.stop()
         tile.in_micro_batches()
         stopped_after(tile.query, 1)
-        tile.in_real_time()
+        if each is world.plan.tile_sets[0]:
+            in_long_batches_after_short_ones(tile)
+        else:
+            tile.in_real_time()
         read_to_the_end(tile)
         made[each.id] = written(world.log, topic)
     return made

@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from headrace.clock import SECOND
 from headrace.plan.model import TileSet
@@ -142,6 +143,23 @@ def killed_when_written(tile: TileQuery) -> None:
     _until(tile, lambda: log.end_offsets(tile.topic)[0] > end)
     tile.query.stop()
     assert last_batch(tile.place.checkpoint) == before, "a batch was committed meanwhile: nothing is run again"
+
+
+def in_long_batches_after_short_ones(tile: TileQuery) -> None:
+    """Go on event by event, in short batches until one has ended."""
+    from headrace.run import tile_query
+
+    tile.batch = tile_query.PRACTICE + SECOND
+    with mock.patch.object(tile_query, "PRACTISED", 1):
+        tile.in_real_time()
+        short = tile.query
+
+        def changed() -> bool:
+            assert tile.warming
+            tile.look()
+            return tile.query is not short
+
+        _until(tile, changed)
 
 
 def committed(tile: TileQuery, batches: int) -> None:

@@ -225,9 +225,10 @@ def test_the_process_is_alive_before_it_is_ready(world):
 
 def test_it_is_ready_when_log_store_and_pipeline_are(world):
     world.serving.monitor.tick()
-    assert world.get("/ready").json() == {"ready": False, "log": True, "caught_up": False, "pipeline": False}
+    parts = {"log": True, "store": True, "caught_up": False, "pipeline": False}
+    assert world.get("/ready").json() == {"ready": False, **parts}
     world.serving.filler.step()
-    assert world.get("/ready").json() == {"ready": False, "log": True, "caught_up": True, "pipeline": False}
+    assert world.get("/ready").json() == {"ready": False, **parts, "caught_up": True}
     world.pipeline()
     answer = world.get("/ready")
     assert (answer.status_code, answer.json()["ready"]) == (200, True)
@@ -253,7 +254,19 @@ def test_a_log_that_cannot_be_read_is_not_ready(world, monkeypatch):
     monkeypatch.setattr(world.log, "end_offsets", failing)
     world.serving.monitor.tick()
     answer = world.get("/ready")
-    assert (answer.status_code, answer.json()["log"]) == (503, False)
+    assert (answer.status_code, answer.json()["log"], answer.json()["store"]) == (503, False, True)
+
+
+def test_a_store_that_is_away_is_not_ready_and_called_so(world, monkeypatch):
+    world.pipeline()
+
+    def failing(tile_set):
+        raise MachineError("store-unreachable", "The store does not answer.")
+
+    monkeypatch.setattr(world.store, "progress", failing)
+    world.serving.monitor.tick()
+    answer = world.get("/ready")
+    assert (answer.status_code, answer.json()["log"], answer.json()["store"]) == (503, True, False)
 
 
 def test_the_status_has_freshness_percentiles_lag_and_what_the_pipeline_said(world):

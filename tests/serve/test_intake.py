@@ -12,8 +12,9 @@ import pytest
 
 from headrace.log import EmbeddedLog, MemoryLog, Message
 from headrace.serve import body as bodies
+from headrace.serve.answers import serve
 from headrace.serve.limits import Limits, Room
-from headrace.serve.server import listening, serve
+from headrace.serve.server import listening
 from tests.serve.conftest import NAMES, STREAM, World
 from tests.serve.test_app import EVENT, appended, error_of
 
@@ -222,7 +223,7 @@ def test_only_so_many_requests_are_under_way_at_once(monkeypatch):
 def served(world):
     """An address at which the world answers."""
     stop, started = threading.Event(), threading.Event()
-    with listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", 0) as (listener,):
         thread = threading.Thread(target=serve, args=(listener, world.serving, stop, started.set))
         thread.start()
         try:

@@ -93,7 +93,8 @@ def test_a_log_that_takes_none_costs_samples_and_no_read(world, monkeypatch, cap
     for _ in range(2):
         assert world.get("/v1/features/users/ann").status_code == 200
         world.serving.samples.step()
-    assert (world.serving.samples.dropped, world.serving.samples.kept) == (2, 0)
+    answered = world.serving.monitor.answered
+    assert (answered["samples_dropped"], answered["samples_kept"]) == (2, 0)
     assert caplog.text.count("samples of what was served are dropped") == 1
 
 

@@ -18,7 +18,8 @@ import pytest
 
 from headrace.errors import ConfigError
 from headrace.log import EmbeddedLog, Message
-from headrace.serve.server import Serving, announce, listening, serve
+from headrace.serve.answers import serve
+from headrace.serve.server import Serving, announce, listening
 from headrace.store import MemoryStore, ProgressRow, encode
 from tests.serve.conftest import NAMES, World, plan
 
@@ -104,7 +105,7 @@ def test_a_thread_that_fails_ends_the_server_with_its_error():
 
     serving = Serving(plan, world.log, Broken(), NAMES, world.clock)
     world.pipeline()
-    with listening("127.0.0.1", 0) as listener, pytest.raises(OSError, match="no store"):
+    with listening("127.0.0.1", 0) as (listener,), pytest.raises(OSError, match="no store"):
         serve(listener, serving, stop, lambda: None)
 
 
@@ -117,14 +118,14 @@ def test_it_stops_when_told_and_says_when_it_has_started():
         stop.set()
 
     before = signal.getsignal(signal.SIGTERM)
-    with listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", 0) as (listener,):
         serve(listener, world.serving, stop, started)
     assert handlers == [before], "signals are the caller's business"
 
 
 def test_the_second_half_of_an_answer_does_not_wait_for_the_first_to_be_acknowledged():
     with (
-        listening("127.0.0.1", 0) as listener,
+        listening("127.0.0.1", 0) as (listener,),
         socket.create_connection(listener.getsockname()),
         listener.accept()[0] as accepted,
     ):
@@ -132,7 +133,7 @@ def test_the_second_half_of_an_answer_does_not_wait_for_the_first_to_be_acknowle
 
 
 def test_a_port_that_is_taken_is_refused_with_a_way_out():
-    with listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", 0) as (listener,):
         port = listener.getsockname()[1]
         with pytest.raises(ConfigError, match="taken") as refused, listening("127.0.0.1", port):
             pass
@@ -146,7 +147,7 @@ def test_an_address_of_another_machine_is_refused():
 
 def test_where_it_listens_is_written_whole(tmp_path):
     file = tmp_path / "run" / "serve.json"
-    with listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", 0) as (listener,):
         announce(file, listener)
         port = listener.getsockname()[1]
     assert json.loads(file.read_text()) == {"host": "127.0.0.1", "port": port, "pid": os.getpid()}

@@ -6,8 +6,9 @@
     body, events                 events in
     front, access, limits, gate  who may ask, how much at once, who waits
     app, answering, openapi      all of it over HTTP, one shape for errors, what can be asked
-    monitor, looks, page, metrics   how things stand
-    server, terms, tls, connections   the process, and on which terms it listens
+    monitor, watch, looks, page, metrics   how things stand
+    answers, terms, tls, connections   a process that answers, and on which terms it listens
+    server, workers, worker, heard   the process that fills the store, and those that answer beside it
 
 No engine is loaded here.
 """

@@ -27,7 +27,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headrace.clock import Clock, show_time
+from headrace.clock import show_time
 from headrace.errors import DataError, HeadraceError, shown
 from headrace.serve import batch as batches
 from headrace.serve import key as keys
@@ -35,17 +35,16 @@ from headrace.serve.answering import json_answer, told
 from headrace.serve.body import events_of, read_body
 from headrace.serve.events import Accepted, Intake
 from headrace.serve.front import Front, Standing
-from headrace.serve.gate import Gate, done_within, sent_within
+from headrace.serve.gate import done_within, sent_within
 from headrace.serve.limits import BusyError, Limits, Take, refuse_when_behind, room_for
-from headrace.serve.looks import Looks, Work
-from headrace.serve.monitor import Monitor
+from headrace.serve.looks import Looks
 from headrace.serve.past import Past, moment_of
 from headrace.serve.readable import Readable, key_from_json
 from headrace.serve.reading import Answer, Reader
 from headrace.serve.reads import Reads, staleness
 from headrace.serve.reads import told as told_of
 from headrace.serve.samples import Samples
-from headrace.serve.steady import Steady
+from headrace.serve.watch import Watch
 from headrace.store.changelog import KeyPart
 
 FEATURES = b"/v1/features/"
@@ -59,8 +58,7 @@ class Parts:
 
     reader: Reader
     intake: Intake
-    monitor: Monitor
-    clock: Clock
+    watch: Watch
     limits: Limits
     samples: Samples
     past: Past
@@ -75,10 +73,8 @@ class Handlers:
         # Who reads is not kept away by who writes, nor the other way round.
         self._reading_room = room_for(parts.limits)
         self._reading_room.status = 503
-        limits = parts.limits
-        reading, writing = (Gate(limits.concurrency, limits.queue, limits.timeout) for _ in range(2))
-        self.work = Work(reading, writing, Steady(parts.clock))
-        self._reads = Reads(parts.reader, self.work.clock, parts.monitor, parts.samples, parts.standing.metrics)
+        self.work = parts.standing.work
+        self._reads = Reads(parts.reader, self.work.clock, parts.watch, parts.samples, parts.standing.metrics)
 
     async def features(self, request: Request) -> Response:
         """All features of a key."""
@@ -140,10 +136,10 @@ class Handlers:
         if given not in ({}, {"unchecked": "1"}):
             hint = "The one parameter is unchecked=1, which appends events as they are."
             raise DataError("bad-request", "The query is not known.", got=shown(given), hint=hint)
-        refuse_when_behind(name, parts.monitor.behind.get(name), parts.monitor.free_disk, parts.limits)
+        refuse_when_behind(name, parts.watch.behind.get(name), parts.watch.free_disk, parts.limits)
         with self._room.request() as take:
             accepted = await self._take(request, take, name, taken.arrival.name, unchecked=bool(given))
-        parts.monitor.answered["events"] += len(accepted)
+        parts.watch.answered["events"] += len(accepted)
         places = [
             {
                 "partition": place.partition,
@@ -180,21 +176,14 @@ class Handlers:
         if status >= 500 and not isinstance(error, BusyError) and said.get("code") != "too-stale":
             unforeseen = None if isinstance(error, HeadraceError) else error
             _logger.error("%s %s: %s", request.method, request.url.path, error, exc_info=unforeseen)
-        self._parts.monitor.answered["errors"] += 1
+        self._parts.watch.answered["errors"] += 1
         return json_answer({"error": said}, status=status, headers=headers)
 
 
 def build_app(parts: Parts) -> ASGIApp:
     """The application; whatever it needs is in `parts`, so a test can hand it anything."""
     made = Handlers(parts)
-    looks = Looks(
-        parts.reader.plan,
-        parts.limits,
-        monitor=parts.monitor,
-        samples=parts.samples,
-        work=made.work,
-        standing=parts.standing,
-    )
+    looks = Looks(parts.reader.plan, parts.limits, parts.watch, parts.standing)
     routes = [
         Route("/v1/features/{rest:path}", made.features, methods=["GET"]),
         Route("/v1/features", made.batch, methods=["POST"]),

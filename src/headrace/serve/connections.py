@@ -12,8 +12,7 @@ import resource
 from collections.abc import Callable
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from headrace.errors import DataError
 from headrace.serve.answering import ALWAYS, encode
@@ -25,6 +24,8 @@ UNREAD = 10.0
 """Seconds in which a caller must take some of an answer, or what is left of it when the connection is to end."""
 SPARE = 256
 """Files and sockets beside connections."""
+LOOKS = 8
+"""How many times in the time a connection may be idle it is looked for such."""
 
 
 class Connections:
@@ -32,7 +33,8 @@ class Connections:
 
     def __init__(self, most: int, idle: float, metrics: Metrics) -> None:
         self.most, self.idle, self.metrics = most, idle, metrics
-        self.waiting: dict[Bounded, None] = {}
+        self.waiting: dict[Bounded, float] = {}
+        self._looking = False
 
     def protocol(self) -> Callable[..., asyncio.Protocol]:
         """What uvicorn makes for each connection."""
@@ -42,43 +44,78 @@ class Connections:
 
         return made
 
+    def wait(self, connection: Bounded) -> None:
+        """Nothing is being answered on a connection; it has some time from now."""
+        self.waiting.pop(connection, None)
+        self.waiting[connection] = connection.loop.time()
+        if not self._looking:
+            self._looking = True
+            connection.loop.call_later(self.idle / LOOKS, self._look, connection.loop)
 
-class Bounded(H11Protocol):
-    """A connection that is idle, sending a head, or being answered; in the first two a timer runs."""
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End what has been idle too long. One look for all costs a request nothing, as a timer for each would."""
+        while self.waiting:
+            connection, since = next(iter(self.waiting.items()))
+            if loop.time() - since < self.idle:
+                break
+            connection.give_up()
+        self._looking = bool(self.waiting)
+        if self._looking:
+            loop.call_later(self.idle / LOOKS, self._look, loop)
+
+
+class Bounded(HttpToolsProtocol):
+    """A connection that is idle, sending a head, or being answered; in the first two its time runs."""
 
     def __init__(self, bounds: Connections, **given: Any) -> None:
         super().__init__(**given)
         self._bounds = bounds
-        self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._head, self._in_head = 0, True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count it, and end another one when it is one too many."""
         super().connection_made(transport)
         bounds = self._bounds
-        bounds.metrics.connections += 1
-        self._wait()
+        bounds.metrics.connected()
+        bounds.wait(self)
         if len(self.connections) > bounds.most:
             next(iter(bounds.waiting)).give_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
-        self._bounds.metrics.connections -= 1
-        self._work()
+        self._bounds.metrics.disconnected()
+        self._bounds.waiting.pop(self, None)
         self._read_again()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A head that goes on has no more time than it had."""
+        """A head that goes on has no more time than it had, and only so much room."""
+        self._head = self._head + len(data) if self._in_head else len(data)
         super().data_received(data)
         if self._answering:
-            self._work()
+            self._bounds.waiting.pop(self, None)
+        if self._in_head and self._head > LARGEST_HEAD and not self.transport.is_closing():
+            self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        super().on_message_begin()
+        self._in_head = True
+
+    def on_headers_complete(self) -> None:
+        """A head has ended; one that came in one piece may be too large as well."""
+        self._in_head = False
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > LARGEST_HEAD:
+            # The parser ends with it, and what is no HTTP is refused.
+            raise ValueError("the head is too large")
+        super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         """Idle again."""
         super().on_response_complete()
-        if not self._answering:
-            self._wait()
+        if not self._answering and not self.transport.is_closing():
+            self._bounds.wait(self)
 
     def timeout_keep_alive_handler(self) -> None:
         """uvicorn's own timer; ours does its work."""
@@ -86,18 +123,6 @@ class Bounded(H11Protocol):
     @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
-
-    def _wait(self) -> None:
-        self._work()
-        if not self.transport.is_closing():
-            self._bounds.waiting[self] = None
-            self._timer = self.loop.call_later(self._bounds.idle, self.give_up)
-
-    def _work(self) -> None:
-        self._bounds.waiting.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def pause_writing(self) -> None:
         """The caller does not read: it has some time to begin."""
@@ -117,8 +142,8 @@ class Bounded(H11Protocol):
 
     def give_up(self) -> None:
         """End a connection that nothing is being answered on."""
-        self._work()
-        self._bounds.metrics.ended += 1
+        self._bounds.waiting.pop(self, None)
+        self._bounds.metrics.gave_up()
         self.transport.close()
         # A caller that does not read would keep the answer, and the connection, for ever.
         self.loop.call_later(UNREAD, self.transport.abort)
@@ -134,10 +159,8 @@ class Bounded(H11Protocol):
             "content-length": str(len(body)),
             "connection": "close",
         }
-        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-        event = h11.Response(status_code=400, headers=pairs, reason=b"Bad Request")
-        for part in (event, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(part) or b"")
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self.transport.write(b"".join([STATUS_LINE[400], lines.encode(), b"\r\n", body]))
         self.transport.close()
 
 

@@ -13,10 +13,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.clock import SystemClock
 from headrace.errors import HeadraceError
 from headrace.serve.access import READ, WRITE, Access
 from headrace.serve.answering import json_answer, told
+from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
+from headrace.serve.work import Work, work_of
 
 OPEN = frozenset({"/health", "/ready"})
 """What is answered without a key: whoever looks after the process has none."""
@@ -31,7 +34,12 @@ class Standing:
 
     access: Access = field(default_factory=Access)
     metrics: Metrics = field(default_factory=Metrics)
+    work: Work = field(default_factory=lambda: work_of(Limits(), SystemClock()))
     draining: bool = False
+
+    def tell(self) -> None:
+        """Let the metrics have what is under way now."""
+        self.work.tell(self.metrics)
 
 
 def route_of(path: str) -> str:
@@ -83,14 +91,13 @@ class Front:
                     message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
 
-        metrics.in_flight += 1
+        metrics.begun()
         try:
             answering = self._refusal(scope, route)
             if answering is None:
                 answering = self._straight if route is FEATURES and scope["method"] == "GET" else self._app
             await answering(scope, receive, sending)
         finally:
-            metrics.in_flight -= 1
             method = scope["method"] if scope["method"] in METHODS else OTHER
             metrics.answered(route, method, status, time.perf_counter() - started)
 

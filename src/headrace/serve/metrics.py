@@ -1,15 +1,29 @@
-"""Numbers for Prometheus: what this process counts itself, and how things stand when they are asked for.
+"""Numbers for Prometheus: what processes that answer count themselves, and how things stand when they are asked for.
 
-The text is the exposition format 0.0.4. A process counts alone, so several of them are several targets; sums over them
-are right, because every number is a counter, a histogram or a gauge of its own process.
+Where several processes answer, each counts into files of its own in one folder, and whoever is asked adds them up:
+what a process that has ended had counted stays counted.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that must name the folder before a process that shares it loads this module."""
 BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the latency buckets, in seconds."""
 
@@ -31,108 +45,154 @@ HELP = {
     "headrace_store_lag_records": ("gauge", "Changelog records that are not in the store yet."),
     "headrace_store_keys": ("gauge", "Keys in the store."),
     "headrace_store_tiles": ("gauge", "Tiles in the store."),
+    "headrace_store_levels": ("gauge", "Rows of merged tiles in the store."),
     "headrace_store_bytes": ("gauge", "Bytes of the store."),
     "headrace_ready": ("gauge", "1 when values can be served."),
     "headrace_clock_behind_seconds": ("gauge", "Seconds that the clock lies behind the latest moment of an answer."),
 }
-Line = tuple[str, Mapping[str, str], float | int | None]
-"""A metric's name, its labels and its value; None is left out."""
+
+# When a series began is said of each by default; nobody asks.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
     """Counts requests and reads; used from the event loop alone.
 
+    Parameters
+    ----------
+    folder
+        Where this process and others count together; None for one that counts alone.
+
     Examples
     --------
     >>> metrics = Metrics()
     >>> metrics.read("cards", stale=False, missing=True)
-    >>> "headrace_reads_total{view=\\"cards\\"} 1" in metrics.text([])
+    >>> 'headrace_reads_total{view="cards"} 1.0' in metrics.text({})
     True
     """
 
-    def __init__(self) -> None:
-        self._requests: dict[tuple[str, str, int], int] = {}
-        self._times: dict[str, tuple[list[int], list[float]]] = {}
-        self._reads: dict[str, list[int]] = {}
-        self.in_flight = self.rejected = self.connections = self.ended = 0
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder, self._registry = folder, CollectorRegistry()
+        self._requests = self._counter("headrace_http_requests_total", "route", "method", "status")
+        self._seconds = Histogram(*self._named("headrace_http_request_seconds", "route"), buckets=BOUNDS, **self._in)
+        self._rejected = self._counter("headrace_http_rejected_total")
+        self._in_flight = self._gauge("headrace_http_in_flight", "livesum")
+        self._connections = self._gauge("headrace_connections", "livesum")
+        self._ended = self._counter("headrace_connections_ended_total")
+        self._reads = [self._counter(f"headrace_reads{kind}_total", "view") for kind in ("", "_stale", "_missing")]
+        self._working = self._gauge("headrace_working", "livesum")
+        self._waiting = self._gauge("headrace_waiting", "livesum")
+        self._behind = self._gauge("headrace_clock_behind_seconds", "livemax")
+        self._kept = self._counter("headrace_samples_kept_total")
+        self._dropped = self._counter("headrace_samples_dropped_total")
+        self._children: dict[tuple[Any, ...], Any] = {}
+        self.in_flight = self.connections = 0
+
+    @property
+    def _in(self) -> dict[str, Any]:
+        return {"registry": self._registry}
+
+    def _named(self, name: str, *labels: str) -> tuple[str, str, tuple[str, ...]]:
+        return name, HELP[name][1], labels
+
+    def _counter(self, name: str, *labels: str) -> Counter:
+        return Counter(*self._named(name, *labels), **self._in)
+
+    def _gauge(self, name: str, together: Any) -> Gauge:
+        return Gauge(*self._named(name), multiprocess_mode=together, **self._in)
+
+    def _child(self, of: Counter | Histogram, *labels: str) -> Any:
+        """The counter of some labels; to look for it takes longer than to count."""
+        found = self._children.get((of, *labels))
+        if found is None:
+            found = self._children[(of, *labels)] = of.labels(*labels)
+        return found
+
+    def begun(self) -> None:
+        """Count a request that has come."""
+        self.in_flight += 1
+        self._in_flight.inc()
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        counted = (route, method, status)
-        self._requests[counted] = self._requests.get(counted, 0) + 1
-        if route not in self._times:
-            self._times[route] = ([0] * (len(BOUNDS) + 1), [0.0])
-        counts, total = self._times[route]
-        counts[bisect_left(BOUNDS, seconds)] += 1
-        total[0] += seconds
+        self.in_flight -= 1
+        self._in_flight.dec()
+        self._child(self._requests, route, method, str(status)).inc()
+        self._child(self._seconds, route).observe(seconds)
         if status in (429, 503):
-            self.rejected += 1
+            self._rejected.inc()
+
+    def connected(self) -> None:
+        """Count a connection."""
+        self.connections += 1
+        self._connections.inc()
+
+    def disconnected(self) -> None:
+        """Count its end."""
+        self.connections -= 1
+        self._connections.dec()
+
+    def gave_up(self) -> None:
+        """Count a connection that was ended because it was idle too long, or one too many."""
+        self._ended.inc()
 
     def read(self, view: str, *, stale: bool, missing: bool) -> None:
         """Count one key that was read."""
-        counts = self._reads.get(view)
-        if counts is None:
-            counts = self._reads[view] = [0, 0, 0]
-        counts[0] += 1
-        counts[1] += stale
-        counts[2] += missing
+        for counts, of in zip((True, stale, missing), self._reads, strict=True):
+            counter = self._child(of, view)
+            if counts:
+                counter.inc()
 
-    def text(self, more: Iterable[Line]) -> str:
-        """Everything as Prometheus reads it; `more` is what others know."""
-        lines: dict[str, list[str]] = {name: [] for name in HELP}
-        for name, labels, value in [*self._lines(), *more]:
-            if value is not None:
-                lines[_family(name)].append(f"{name}{_labels(labels)} {_number(value)}")
-        told = []
-        for name, written in lines.items():
-            kind, meaning = HELP[name]
-            told += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}", *written] if written else []
-        return "\n".join(told) + "\n"
+    def sampled(self, *, kept: int = 0, dropped: int = 0) -> None:
+        """Count reads that were to be kept."""
+        self._kept.inc(kept)
+        self._dropped.inc(dropped)
 
-    def _lines(self) -> Iterable[Line]:
-        for (route, method, status), count in self._requests.items():
-            labels = {"route": route, "method": method, "status": str(status)}
-            yield "headrace_http_requests_total", labels, count
-        for route, (counts, total) in self._times.items():
-            name, running = "headrace_http_request_seconds", 0
-            for bound, count in zip((*map(str, BOUNDS), "+Inf"), counts, strict=True):
-                running += count
-                yield f"{name}_bucket", {"route": route, "le": bound}, running
-            yield f"{name}_sum", {"route": route}, total[0]
-            yield f"{name}_count", {"route": route}, running
-        for view, (reads, stale, missing) in self._reads.items():
-            yield "headrace_reads_total", {"view": view}, reads
-            yield "headrace_reads_stale_total", {"view": view}, stale
-            yield "headrace_reads_missing_total", {"view": view}, missing
-        yield "headrace_http_in_flight", {}, self.in_flight
-        yield "headrace_http_rejected_total", {}, self.rejected
-        yield "headrace_connections", {}, self.connections
-        yield "headrace_connections_ended_total", {}, self.ended
+    def under_way(self, *, working: int, waiting: int, clock_behind: float) -> None:
+        """Say how much is under way now, and how far the clock lies behind, in seconds."""
+        self._working.set(working)
+        self._waiting.set(waiting)
+        self._behind.set(clock_behind)
+
+    def text(self, status: Mapping[str, Any]) -> str:
+        """Everything as Prometheus reads it; `status` is what `Monitor.status` says."""
+        whole = CollectorRegistry()
+        if self._folder is None:
+            whole.register(self._registry)
+        else:
+            MultiProcessCollector(whole, path=str(self._folder))  # type: ignore[no-untyped-call]
+        whole.register(_Standing(status))
+        return generate_latest(whole).decode()
 
 
-def standing(status: Mapping[str, Any]) -> Iterable[Line]:
-    """The gauges of a status as `Monitor.status` gives it."""
-    yield "headrace_ready", {}, int(status["ready"])
-    yield "headrace_store_lag_records", {}, status["materialiser"]["lag_records"]
-    for part in ("keys", "tiles", "bytes"):
-        yield f"headrace_store_{part}", {}, status["store"][part]
-    for name, view in status["views"].items():
-        fresh = view["freshness_ms"]
-        yield "headrace_view_age_seconds", {"view": name}, None if fresh is None else fresh / 1_000
+def forget(process: int, folder: Path) -> None:
+    """Let a process that has ended have nothing under way; what it has counted stays."""
+    mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]
 
 
-def _family(name: str) -> str:
-    return name if name in HELP else name.rpartition("_")[0]
+class _Standing:
+    """The gauges of a status."""
+
+    def __init__(self, status: Mapping[str, Any]) -> None:
+        self._status = status
+
+    def collect(self) -> Iterable[Metric]:
+        """What a registry asks for."""
+        if not self._status:
+            return
+        yield _family("headrace_ready", int(self._status["ready"]))
+        yield _family("headrace_store_lag_records", self._status["materialiser"]["lag_records"])
+        for part in ("keys", "tiles", "levels", "bytes"):
+            yield _family(f"headrace_store_{part}", self._status["store"][part])
+        ages = GaugeMetricFamily("headrace_view_age_seconds", HELP["headrace_view_age_seconds"][1], labels=["view"])
+        for name, view in self._status["views"].items():
+            if view["freshness_ms"] is not None:
+                ages.add_metric([name], view["freshness_ms"] / 1_000)
+        yield ages
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    written = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{written}}}" if written else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _number(value: float | int) -> str:
-    return repr(value)
+def _family(name: str, value: float | None) -> Metric:
+    family = GaugeMetricFamily(name, HELP[name][1])
+    if value is not None:
+        family.add_metric([], value)
+    return family

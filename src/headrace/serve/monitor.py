@@ -23,6 +23,7 @@ from headrace.machine import free_disk_bytes
 from headrace.plan.model import Plan, TileSet
 from headrace.serve.limits import Behind
 from headrace.serve.reading import Reader
+from headrace.serve.watch import ANSWERED, READS
 from headrace.standing import alarms, streams
 from headrace.store.latency import KEPT, Latency, told
 from headrace.store.materialise import Materialiser
@@ -33,8 +34,6 @@ TICK = 0.25
 
 PUBLISH = 2 * SECOND
 CLEAN = 10 * MINUTE
-READS = 2_000
-"""How many of the newest read times are kept."""
 
 _logger = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -50,12 +49,12 @@ class Monitor:
         self._archive: dict[str, Any] | None = None
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
-        self._log_error: str | None = "not looked yet"
+        self._away: str | None = "log"
         self.behind: dict[str, Behind] = {}
         self.free_disk: int | None = None
         self._published = self._cleaned = clock.now()
         self.reads: deque[float] = deque(maxlen=READS)
-        self.answered: dict[str, int] = {"features": 0, "events": 0, "errors": 0}
+        self.answered = dict.fromkeys(ANSWERED, 0)
 
     @property
     def _plan(self) -> Plan:
@@ -81,11 +80,12 @@ class Monitor:
             if now - self._cleaned >= CLEAN:
                 self._cleaned = now
                 self._log.clean(self._topic)
-            self._log_error = None
+            self._away = None
         except HeadraceError as error:
-            if self._log_error is None:
-                _logger.error("the log or the store cannot be used: %s", error)
-            self._log_error = error.message
+            away = "store" if error.code.startswith("store-") else "log"
+            if self._away is None:
+                _logger.error("the %s cannot be used: %s", away, error)
+            self._away = away
 
     def _look(self) -> None:
         self._lag = self._filler.lag()
@@ -131,7 +131,8 @@ class Monitor:
     def readiness(self) -> dict[str, bool]:
         """What must be true before values are served: the parts of `/ready`."""
         return {
-            "log": self._log_error is None,
+            "log": self._away != "log",
+            "store": self._away != "store",
             "caught_up": self._filler.caught_up,
             "pipeline": self._pipeline is not None,
         }
@@ -167,7 +168,7 @@ class Monitor:
                 "applied_at": show_time(max(self._filler.applied_at.values())) if self._filler.applied_at else None,
             },
             "latency": told(self._filler.latency.values(), now),
-            "store": {"keys": stats.keys, "tiles": stats.tiles, "bytes": stats.bytes},
+            "store": {"keys": stats.keys, "tiles": stats.tiles, "levels": stats.levels, "bytes": stats.bytes},
             "requests": {**self.answered, **percentiles(list(self.reads), "read_us")},
         }
 

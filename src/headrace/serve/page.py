@@ -167,13 +167,14 @@ def _views(status: Mapping[str, Any]) -> str:
 
 
 def _filler(status: Mapping[str, Any]) -> str:
-    heads = ["materialiser", "behind", "tile rows", "progress", "malformed", "gaps", "tiles in the store", "size"]
+    heads = ["materialiser", "behind", "tile rows", "progress", "malformed", "gaps", "tiles", "merged", "size"]
     at = "materialiser"
     cells = [
         _cell(status, f"{at}/lag_records", "count"),
         *(_cell(status, f"{at}/{kind}", "count") for kind in ("tiles", "progress")),
         *(_cell(status, f"{at}/{kind}", "count", alarm=True) for kind in ("malformed", "gaps")),
         _cell(status, "store/tiles", "count"),
+        _cell(status, "store/levels", "count"),
         _cell(status, "store/bytes", "bytes"),
     ]
     return _section("Store", [_table(heads, [_row("changelog", cells)])])

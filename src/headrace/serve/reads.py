@@ -19,12 +19,12 @@ from headrace.define.view import View
 from headrace.errors import DataError, MachineError
 from headrace.serve.form import answer_json, value_json
 from headrace.serve.metrics import Metrics
-from headrace.serve.monitor import Monitor
 from headrace.serve.on_demand import Requests, computed, computed_json
 from headrace.serve.readable import Readable, find, readables
 from headrace.serve.reading import Answer, Reader
 from headrace.serve.samples import Samples
 from headrace.serve.steady import Steady
+from headrace.serve.watch import Watch
 from headrace.store.changelog import Key, KeyPart
 
 REFUSE = "refuse"
@@ -37,8 +37,8 @@ RequestValues = Mapping[str, Mapping[str, Any]]
 class Reads:
     """Answers by name and key."""
 
-    def __init__(self, reader: Reader, clock: Steady, monitor: Monitor, samples: Samples, metrics: Metrics) -> None:
-        self._reader, self.clock, self._monitor, self._samples = reader, clock, monitor, samples
+    def __init__(self, reader: Reader, clock: Steady, watch: Watch, samples: Samples, metrics: Metrics) -> None:
+        self._reader, self.clock, self._watch, self._samples = reader, clock, watch, samples
         self._metrics = metrics
         self._known = readables(reader.plan)
         self._requests = {name: Requests(each.feature_set) for name, each in self._known.items()}
@@ -71,8 +71,8 @@ class Reads:
         answers = self._reader.read_many(view.name, keys, t)
         if self.clock.back:
             answers = [msgspec.structs.replace(answer, stale=True) for answer in answers]
-        self._monitor.reads.append((time.perf_counter() - started) * 1e6 / len(keys))
-        self._monitor.answered["features"] += len(keys)
+        self._watch.reads.append((time.perf_counter() - started) * 1e6 / len(keys))
+        self._watch.answered["features"] += len(keys)
         for answer, kept in zip(answers, sampled, strict=True):
             self._metrics.read(view.name, stale=answer.stale, missing=answer.missing)
             if kept:

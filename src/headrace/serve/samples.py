@@ -35,6 +35,7 @@ PAUSE = 0.2
 
 _logger = logging.getLogger(__name__)
 Sample = tuple[View, Answer, ProgressRow | None]
+Tell = Callable[..., None]
 
 
 class Samples:
@@ -47,16 +48,20 @@ class Samples:
     chance
         Where chance comes from.
 
-    Attributes
-    ----------
-    kept, dropped
-        How many reads are in the log, and how many were to be and are not.
+    tell
+        Is told of reads that are in the log, and of those that were to be and are not.
     """
 
     def __init__(
-        self, plan: Plan, log: Log, named: Names, share: float, chance: Callable[[], float] = random.random
+        self,
+        plan: Plan,
+        log: Log,
+        named: Names,
+        share: float,
+        chance: Callable[[], float] = random.random,
+        tell: Tell = lambda **_: None,
     ) -> None:
-        self._log, self._named, self._share, self._chance = log, named, share, chance
+        self._log, self._named, self._share, self._chance, self._tell = log, named, share, chance, tell
         self._buffer: deque[Sample] = deque()
         self._failing = False
         self._plan = plan.fingerprint
@@ -65,7 +70,6 @@ class Samples:
         for planned in plan.features:
             parts.setdefault(planned.view.name, {})[planned.feature.name] = planned.fingerprint
         self._versions = {view: fingerprint(features) for view, features in parts.items()}
-        self.kept = self.dropped = 0
 
     def wanted(self) -> bool:
         """Whether the next read is one to keep."""
@@ -74,7 +78,7 @@ class Samples:
     def offer(self, view: View, answer: Answer, said: ProgressRow | None) -> None:
         """Hand a read over; at once, whatever becomes of it."""
         if len(self._buffer) >= BUFFER:
-            self.dropped += 1
+            self._tell(dropped=1)
         else:
             self._buffer.append((view, answer, said))
 
@@ -99,13 +103,13 @@ class Samples:
             self._log.append_batch(self._named.topic(f"served.{view}"), messages)
         except Exception as error:
             # Whatever it is: no read is worse off for it.
-            self.dropped += len(messages)
+            self._tell(dropped=len(messages))
             if not self._failing:
                 _logger.warning("samples of what was served are dropped: %s", error)
             self._failing = True
         else:
             self._failing = False
-            self.kept += len(messages)
+            self._tell(kept=len(messages))
 
     def _message(self, view: View, answer: Answer, said: ProgressRow | None) -> Message:
         """All that an audit needs to know."""

@@ -1,0 +1,63 @@
+"""A process that answers and does nothing else: it reads the store that another one fills.
+
+It ends when it is told to, after what has been asked is answered, and at once when the process that fills the store
+has gone.
+"""
+
+from __future__ import annotations
+
+import _thread
+import dataclasses
+import functools
+import math
+import signal
+import socket
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from headrace.config import names
+from headrace.serve.answers import Answering, ids_of, lake_of, serve
+from headrace.serve.heard import Heard
+from headrace.serve.limits import Limits
+from headrace.serve.metrics import Metrics
+from headrace.serve.reading import Reader
+from headrace.serve.terms import terms_of
+from headrace.serve.workers import Target
+from headrace.store.opening import look_into
+from headrace.topics import open_log
+
+
+def work_in(root: Path, env: str | None, workers: int) -> Target:
+    """What each of so many workers of a project does."""
+    return functools.partial(_work, root, env, workers)
+
+
+def _work(root: Path, env: str | None, workers: int, listener: socket.socket, keeper: Connection, folder: Path) -> None:
+    from headrace import project
+
+    stop = threading.Event()
+    # Ctrl-C reaches every process of a terminal; who has the workers tells them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # In a thread: the interrupted one may hold the event's own lock.
+    signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(stop.set, ()))
+    loaded = project.load(root, env)
+    config, plan = loaded.config, loaded.plan()
+    terms = terms_of(config)
+    terms = dataclasses.replace(terms, max_connections=math.ceil(terms.max_connections / workers))
+    heard = Heard(keeper)
+    with open_log(config) as log, look_into(config) as store:
+        answering = Answering(
+            Reader(plan, store),
+            log,
+            names(config),
+            heard,
+            ids=ids_of(config, plan),
+            limits=Limits.of(config),
+            terms=terms,
+            tables=lake_of(config),
+            metrics=Metrics(folder),
+        )
+        heard.before = answering.standing.tell
+        answering.beside = (*answering.beside, heard.run)
+        serve(listener, answering, stop, heard.beat)

@@ -1,0 +1,162 @@
+"""The processes that answer, where there are several: started, kept alive, told how things stand, and ended in order.
+
+The process that has them fills the store and listens to nobody else. Each worker has a listening socket of its own on
+the same port, among which the system spreads connections, and reads the same store. What one does is in `worker`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from headrace.errors import MachineError
+from headrace.serve import metrics
+from headrace.serve.heard import Beat, Word
+from headrace.serve.monitor import Monitor
+from headrace.serve.watch import ANSWERED
+
+SHORT = 10.0
+"""Seconds of life that are too few."""
+TRIES = 5
+"""How many workers in a row may live so short."""
+PATIENCE = 0.2
+GRACE = 10.0
+"""Seconds beyond the time to drain that a worker may take to end."""
+
+_logger = logging.getLogger(__name__)
+Target = Callable[[socket.socket, Connection, Path], None]
+"""What a worker does, with its socket, its pipe and the folder in which all count."""
+
+
+@dataclass
+class Worker:
+    """One process, on one socket."""
+
+    listener: socket.socket
+    process: BaseProcess
+    pipe: Connection
+    began: float = field(default_factory=time.monotonic)
+    counted: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ANSWERED, 0))
+    heard: bool = False
+
+
+class Workers:
+    """Workers on some sockets.
+
+    Parameters
+    ----------
+    work
+        What each does; a name that a new process can find.
+    folder
+        Where they count together; emptied at the start.
+    drain
+        Seconds that requests under way have to end.
+    """
+
+    def __init__(
+        self, listeners: Sequence[socket.socket], work: Target, monitor: Monitor, folder: Path, drain: float
+    ) -> None:
+        self._listeners, self._work, self._monitor, self._folder = listeners, work, monitor, folder
+        self._drain, self._short = drain, 0
+        self._all: list[Worker] = []
+        self.up = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        """Keep them alive until told to stop, then end them in order."""
+        _emptied(self._folder)
+        try:
+            self._all += [self._started(listener) for listener in self._listeners]
+            while not stop.is_set():
+                self._talk()
+                # A signal to all of a process group ends workers too, perhaps before it is heard here.
+                if any(worker.process.exitcode is not None for worker in self._all) and not stop.wait(PATIENCE):
+                    self._replace()
+            self._end()
+        finally:
+            for worker in self._all:
+                worker.process.kill()
+                worker.process.join()
+
+    def _started(self, listener: socket.socket) -> Worker:
+        spawning = multiprocessing.get_context("spawn")
+        mine, its = spawning.Pipe()
+        process = spawning.Process(target=self._work, args=(listener, its, self._folder), daemon=True)
+        with _counting_in(self._folder):
+            process.start()
+        its.close()
+        return Worker(listener, process, mine)
+
+    def _talk(self) -> None:
+        """Answer those who have said something."""
+        pipes = {worker.pipe: worker for worker in self._all if not worker.pipe.closed}
+        for pipe in wait(list(pipes), PATIENCE) if pipes else ():
+            worker = pipes[pipe]  # type: ignore[index]
+            try:
+                said = worker.pipe.recv()
+                worker.pipe.send(self._monitor.status() if said is None else self._word(worker, said))
+            except (EOFError, OSError):
+                worker.pipe.close()
+        if not pipes:
+            time.sleep(PATIENCE)
+
+    def _word(self, worker: Worker, said: Beat) -> Word:
+        for what, count in said.answered.items():
+            self._monitor.answered[what] += count - worker.counted[what]
+        worker.counted = dict(said.answered)
+        self._monitor.reads.extend(said.reads)
+        worker.heard = True
+        if all(each.heard for each in self._all):
+            self.up.set()
+        return Word(self._monitor.readiness(), dict(self._monitor.behind), self._monitor.free_disk)
+
+    def _replace(self) -> None:
+        """Start another where one has ended."""
+        for place, worker in enumerate(self._all):
+            if (code := worker.process.exitcode) is None:
+                continue
+            metrics.forget(worker.process.pid or 0, self._folder)
+            worker.pipe.close()
+            self._short = self._short + 1 if time.monotonic() - worker.began < SHORT else 0
+            if self._short >= TRIES:
+                message = f"{TRIES} workers in a row have ended as soon as they had started."
+                hint = "What they said is above, or in `headrace logs serve`."
+                raise MachineError("start-failed", message, got=f"exit code {code}", hint=hint)
+            _logger.error("a worker has ended with exit code %s: starting another", code)
+            self._all[place] = self._started(worker.listener)
+
+    def _end(self) -> None:
+        for worker in self._all:
+            worker.process.terminate()
+        deadline = time.monotonic() + self._drain + GRACE
+        while any(worker.process.exitcode is None for worker in self._all) and time.monotonic() < deadline:
+            self._talk()
+
+
+@contextlib.contextmanager
+def _counting_in(folder: Path) -> Iterator[None]:
+    """What a process that is started now finds in its environment."""
+    before = os.environ.get(metrics.FOLDER)
+    os.environ[metrics.FOLDER] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[metrics.FOLDER]
+        else:
+            os.environ[metrics.FOLDER] = before
+
+
+def _emptied(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("*.db"):
+        file.unlink()
