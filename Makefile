@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis
+.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,8 @@ bench: $(BENCHMARKS:%=bench-%) ## all benchmarks, each into bench/results/NAME.j
 
 $(BENCHMARKS:%=bench-%): bench-%: $(READY) java
 	$(BIN)/python -m bench.$* $(if $(QUICK),--quick) $(if $(PART),--part $(PART))
+
+bench-serve: jars redis wrk
 
 lock: $(READY) ## pin every dependency of pyproject.toml with hashes; UPGRADE=1 for the newest of each
 	$(BIN)/uv pip compile pyproject.toml --group dev --quiet $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 \
@@ -79,3 +81,7 @@ $(READY): requirements.lock pyproject.toml
 
 redis:
 	@scripts/apt-need redis-server redis-server --version
+
+# Without it the benchmark has a slower client of its own.
+wrk:
+	-@scripts/apt-need wrk sh -c 'command -v wrk'

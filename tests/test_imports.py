@@ -51,7 +51,7 @@ def test_help_loads_no_verb_and_no_definition_language():
     }
 
 
-VERBS = "init check plan features doctor up status logs down run send tail dead-letters lake lateness get kafka"
+VERBS = "init check plan features doctor up status logs down run send tail dead-letters lake lateness get kafka redis"
 
 
 @pytest.mark.parametrize("verb", VERBS.split())

@@ -194,10 +194,24 @@ def test_a_child_that_refuses_to_run_is_not_asked_again(stage, code):
         tried.supervisor.check_start()
 
 
-def test_a_child_that_fails_after_all_were_ready_takes_nothing_else_with_it(stage):
-    tried = stage(Child("one", python("import time; time.sleep(0.3); raise SystemExit(2)"), at_once))
+@pytest.mark.parametrize("code", [2, 3])
+def test_a_child_that_lacks_something_after_all_were_ready_is_started_again(stage, code):
+    tried = stage(Child("one", python(f"import time; time.sleep(0.3); raise SystemExit({code})"), at_once))
     tried.supervisor.start()
     tried.supervisor.step()
+    tried.until("restarting")
+    assert tried.said[-1].startswith(f"one: exited with code {code}, restarting in 1 s")
+    tried.supervisor.check_start()
+
+
+def test_a_child_that_fails_after_all_were_ready_takes_nothing_else_with_it(stage):
+    tried = stage(Child("one", python("import time; time.sleep(0.2); raise SystemExit(1)"), at_once))
+    tried.supervisor.start()
+    tried.supervisor.step()
+    for _ in range(4):
+        tried.until("restarting")
+        tried.now.at = tried.supervisor.watched[0].due_at
+        tried.supervisor.step()
     tried.until("failed")
     tried.supervisor.check_start()
     assert tried.supervisor.state == "degraded"

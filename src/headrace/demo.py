@@ -26,7 +26,7 @@ from headrace.project import Project
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.serve.monitor import percentiles
-from headrace.supervisor import place, stack
+from headrace.supervisor import place, services, stack
 from headrace.supervisor import up as running
 from headrace.topics import open_log
 
@@ -49,6 +49,7 @@ def started(project: Project, say: Say) -> Iterator[str]:
         yield told["processes"]["serve"]["url"]
     finally:
         running.down(where)
+        services.stop(project.config)
 
 
 class Reader:

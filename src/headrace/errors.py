@@ -140,6 +140,7 @@ CODES: dict[str, str] = {
     "not-prepared": "Spark's classes could not be kept for a faster start.",
     "no-java": "No Java 17 or later was found.",
     "no-avro": "The Spark session has no reader for Avro.",
+    "no-redis": "A Redis on this machine is wanted, and redis-server was not found.",
     "no-maven": "Maven is needed to fetch jars, and was not found.",
     "no-jars": "The jars that Kafka needs are not there, or cannot be fetched.",
     "bad-jar": "A fetched jar is not the one that Headrace was tested with.",

@@ -11,9 +11,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -39,6 +39,10 @@ class Project:
 
     config: Config
     definitions: Definitions
+
+    def loader(self) -> Callable[[], Project]:
+        """What loads the same project in another process."""
+        return partial(load, self.config.root, self.config.env)
 
     @property
     def streams(self) -> tuple[Stream, ...]:

@@ -154,8 +154,8 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "kafka.brokers",
                 "brokers",
                 "",
-                "The cluster, as host:port with commas between; left out, the project's own broker, which `headrace up` "
-                "starts.",
+                "The cluster, as host:port with commas between; left out, the project's own broker, which "
+                "`headrace up` starts.",
             ),
             Setting(
                 "kafka.options",

@@ -63,7 +63,7 @@ def _local(config: Config) -> str:
     found = running(broker_folder(config))
     if found is None:
         message = "No Kafka brokers are named, and no local broker runs."
-        hint = "Start one with `headrace kafka up`, or set kafka.brokers in headrace.toml."
+        hint = "Start one with `headrace up` or `headrace kafka up`, or set kafka.brokers in headrace.toml."
         raise ConfigError("log-unreachable", message, hint=hint)
     return found.brokers
 

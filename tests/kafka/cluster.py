@@ -5,13 +5,15 @@ It tidies up far more often than a real one, so that tests of retention and comp
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.kafka import broker, jars
+from headrace.local.ports import free_ports
+
+__all__ = ["PASSWORD", "USER", "Cluster", "free_ports", "properties", "started"]
 
 USER, PASSWORD = "ada", "open-sesame-3141"
 
@@ -63,12 +65,3 @@ def properties(port: int, guarded: int, controller: int) -> dict[str, str]:
         "log.cleaner.backoff.ms": "100",
         "log.segment.delete.delay.ms": "100",
     }
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now, all different."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

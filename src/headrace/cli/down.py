@@ -12,14 +12,23 @@ from headrace.cli.output import talk
 
 @click.command("down")
 @options.project_options
-def command(path: Path | None, env: str | None) -> None:
+@click.option("--all", "everything", is_flag=True, help="Stop the project's own Kafka broker and Redis too.")
+def command(path: Path | None, env: str | None, everything: bool) -> None:
     """End the project's processes.
 
-    Returns when all are gone. Processes that a killed `headrace up` left behind are ended too.
+    Returns when all are gone. Processes that a killed `headrace up` left behind are ended too. The project's own Kafka
+    broker and Redis go on, unless `--all` is given: what a broker holds stays in any case, a Redis is filled again.
     """
     from headrace import config
-    from headrace.supervisor import place
+    from headrace.supervisor import place, services
     from headrace.supervisor import up as running
 
-    ended = running.down(place.place(config.load(path, env=env)))
+    loaded = config.load(path, env=env)
+    ended = running.down(place.place(loaded))
     talk(f"Ended {ended} {'process' if ended == 1 else 'processes'}." if ended else "Nothing was running.")
+    if everything:
+        for name in services.stop(loaded):
+            talk(f"Stopped {name}.")
+    elif left := services.running(loaded):
+        listed = ", ".join(f"{name} at {address}" for name, address in left.items())
+        talk(f"Still up: {listed}. `headrace down --all` stops {'it' if len(left) == 1 else 'them'} too.")

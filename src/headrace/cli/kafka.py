@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ def up(path: Path | None, env: str | None, port: int | None) -> None:
     """Start a Kafka broker for this project and print its address.
 
     One node on the loopback, its data under the project's data folder; it goes on until `headrace kafka down`. A
-    project with log.kind = "kafka" that names no brokers uses it.
+    project with log.kind = "kafka" that names no brokers uses it, and `headrace up` starts it by itself.
     """
     from headrace import config
     from headrace.kafka import broker
@@ -90,7 +90,7 @@ def status(path: Path | None, env: str | None, as_json: bool) -> int:
     if as_json:
         data_json(told)
     else:
-        data("\n".join(f"{name.ljust(8)}  {_shown(value)}" for name, value in told.items()))
+        data(as_lines(told))
     return 0 if told["answers"] else 1
 
 
@@ -127,6 +127,17 @@ def _there(use: str) -> bool:
     except MachineError:
         return False
     return True
+
+
+def as_lines(told: Mapping[str, Any]) -> str:
+    """What a status tells, a line for each.
+
+    >>> print(as_lines({"answers": True, "topics": None, "local": {"pid": 7}}))
+    answers   yes
+    topics    -
+    local     pid 7
+    """
+    return "\n".join(f"{name.ljust(8)}  {_shown(value)}" for name, value in told.items())
 
 
 def _shown(value: Any) -> str:

@@ -42,6 +42,7 @@ VERBS: dict[str, str] = {
     "get": "Show the features of a key as they are now.",
     "keys": "Make API keys for serving, and list those that are set.",
     "kafka": "Run a local Kafka broker, and fetch what Kafka needs.",
+    "redis": "Run a local Redis for the store.",
     "features": "List, show and search what is defined.",
     "demo": "Run a fraud stream end to end and report.",
     "prepare": "Make Spark start in half the time on this machine.",

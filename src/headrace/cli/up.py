@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
+from headrace.errors import HeadraceError
 from headrace.settings import MODES, SETTINGS
 
 if TYPE_CHECKING:
+    from headrace.log.protocol import Log
     from headrace.supervisor.supervise import Supervisor
 
 INTERRUPTED = 130
@@ -28,8 +31,15 @@ LIVE_SECONDS = 1.0
 @click.option("--detach", is_flag=True, help="Return as soon as everything is ready; `headrace down` ends it.")
 @click.option("--port", type=click.IntRange(0, 65_535), metavar="N", help="Serve on this port; 0 takes a free one.")
 @click.option("--mode", type=click.Choice(MODES), help="How the pipeline runs, in place of pipeline.mode.")
-def command(path: Path | None, env: str | None, detach: bool, port: int | None, mode: str | None) -> int:
+@click.option("--kafka", is_flag=True, help="Let Kafka be the log, in place of log.kind.")
+@click.option("--redis", is_flag=True, help="Keep the store in Redis, in place of store.kind.")
+def command(
+    path: Path | None, env: str | None, detach: bool, port: int | None, mode: str | None, kafka: bool, redis: bool
+) -> int:
     """Start the project's processes and keep them running.
+
+    Where the settings ask for Kafka and name no brokers, the project's own broker is started first; so is a Redis,
+    unless one answers at the usual address. They go on when everything else ends: see `headrace down --all`.
 
     Topics are created, then the Spark pipeline and serving are started; what exits is started again, after 1 s, 2 s,
     4 s and so on to 30 s, and given up after five exits within two minutes. What each process says is in the
@@ -41,11 +51,11 @@ def command(path: Path | None, env: str | None, detach: bool, port: int | None, 
     from headrace.config import names
     from headrace.supervisor import place, stack
     from headrace.supervisor import up as running
-    from headrace.topics import STATUS, last_status, open_log
+    from headrace.topics import STATUS
 
-    if mode is not None:
-        # So that every process that is started says the same.
-        os.environ[SETTINGS["pipeline.mode"].variable] = mode
+    for_once = {"pipeline.mode": mode, "log.kind": "kafka" if kafka else None, "store.kind": "redis" if redis else None}
+    # As variables, so that every process that is started says the same.
+    os.environ.update({SETTINGS[name].variable: value for name, value in for_once.items() if value is not None})
     loaded = project.load(path, env)
     if detach:
         chosen = [] if port is None else ["--port", str(port)]
@@ -53,20 +63,19 @@ def command(path: Path | None, env: str | None, detach: bool, port: int | None, 
         return running.detach(again, place.place(loaded.config), talk)
     if sys.stderr.isatty():
         talk("Ctrl-C stops everything.")
-    with open_log(loaded.config) as log:
-        screen = Screen(lambda: last_status(log, names(loaded.config).topic(STATUS), ["pipeline"]))
-        interrupted = running.up(loaded, path=path, port=port, say=screen.say, watch=screen.watch)
+    screen = Screen(names(loaded.config).topic(STATUS))
+    interrupted = running.up(loaded, path=path, port=port, say=screen.say, watch=screen.watch)
     return INTERRUPTED if interrupted else 0
 
 
 class Screen:
     """Lines that stay and, on a terminal, one below them that shows how it goes.
 
-    `told` gives what the components last said of themselves.
+    `topic` is where the components say how they are doing.
     """
 
-    def __init__(self, told: Callable[[], Mapping[str, tuple[int, Any]]]) -> None:
-        self._live, self._told = sys.stderr.isatty(), told
+    def __init__(self, topic: str) -> None:
+        self._live, self._topic = sys.stderr.isatty(), topic
         self._drawn, self._next = False, 0.0
 
     def say(self, line: str) -> None:
@@ -74,13 +83,18 @@ class Screen:
         self._clear()
         talk(line)
 
-    def watch(self, supervisor: Supervisor) -> None:
+    def watch(self, supervisor: Supervisor, log: Log) -> None:
         """Draw the live line again, about once a second."""
+        from headrace.topics import last_status
+
         if not self._live or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LIVE_SECONDS
         self._clear()
-        said = self._told().get("pipeline", (0, {}))[1]
+        said: dict[str, Any] = {}
+        # A log that does not answer is no reason to end everything: it may be on its way back.
+        with contextlib.suppress(HeadraceError):
+            said = last_status(log, self._topic, ["pipeline"]).get("pipeline", (0, {}))[1]
         width = shutil.get_terminal_size().columns - 1
         click.echo(live_line(supervisor.status(), said.get("streams", {}))[:width], err=True, nl=False)
         self._drawn = True

@@ -40,7 +40,7 @@ EVERY = SECOND
 WARM_UP = {MICRO_BATCH: 10 * SECOND, REAL_TIME: 30 * SECOND}
 """How long after its start a query is slower than it will be: Java compiles as it goes."""
 PRACTICE = 5 * SECOND
-"""How long the first real-time batches last: Java compiles what ends a batch as well, the sooner the shorter they are."""
+"""How long the first real-time batches last: Java compiles what ends a batch as well, and the sooner the better."""
 PRACTISED = 5
 """How many of them end before batches have their full length."""
 FORGETTING = {"spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2"}

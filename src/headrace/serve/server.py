@@ -15,10 +15,10 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from headrace.clock import Clock, SystemClock
-from headrace.config import Config, Names, names
+from headrace.config import Names, names
 from headrace.errors import ConfigError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
@@ -28,7 +28,7 @@ from headrace.serve.limits import Limits
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
 from headrace.serve.terms import terms_of
-from headrace.serve.worker import work_in
+from headrace.serve.worker import Loaded, worker_of
 from headrace.serve.workers import GRACE, Workers
 from headrace.store.materialise import Materialiser
 from headrace.store.opening import open_store
@@ -40,19 +40,6 @@ BACKLOG = 1_024
 READY_FILE = "run/serve.json"
 COUNTS = "run/metrics"
 """Where workers count together."""
-
-
-class Loaded(Protocol):
-    """What is needed of a project."""
-
-    @property
-    def config(self) -> Config:
-        """Its settings."""
-        ...
-
-    def plan(self) -> Plan:
-        """What it runs."""
-        ...
 
 
 def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clock: Clock | None = None) -> None:
@@ -75,7 +62,7 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clo
                 else:
                     filling = Filling(plan, log, store, named, clock)
                     folder = named.path(COUNTS)
-                    work = work_in(config.root, config.env, workers)
+                    work = worker_of(project.loader(), workers)
                     keep(filling, Workers(listeners, work, filling.monitor, folder, terms.drain), stop, started)
             finally:
                 _withdraw(ready)

@@ -13,10 +13,13 @@ import math
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Protocol
 
-from headrace.config import names
+from headrace.config import Config, names
+from headrace.plan.model import Plan
 from headrace.serve.answers import Answering, ids_of, lake_of, serve
 from headrace.serve.heard import Heard
 from headrace.serve.limits import Limits
@@ -28,21 +31,36 @@ from headrace.store.opening import look_into
 from headrace.topics import open_log
 
 
-def work_in(root: Path, env: str | None, workers: int) -> Target:
-    """What each of so many workers of a project does."""
-    return functools.partial(_work, root, env, workers)
+class Loaded(Protocol):
+    """What is needed of a project."""
+
+    @property
+    def config(self) -> Config:
+        """Its settings."""
+        ...
+
+    def plan(self) -> Plan:
+        """What it runs."""
+        ...
+
+    def loader(self) -> Callable[[], Loaded]:
+        """What loads it in another process."""
+        ...
 
 
-def _work(root: Path, env: str | None, workers: int, listener: socket.socket, keeper: Connection, folder: Path) -> None:
-    from headrace import project
+def worker_of(load: Callable[[], Loaded], workers: int) -> Target:
+    """What each of so many workers of a project does, which is loaded anew in each."""
+    return functools.partial(_work, load, workers)
 
+
+def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, keeper: Connection, folder: Path) -> None:
     stop = threading.Event()
     # Ctrl-C reaches every process of a terminal; who has the workers tells them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # In a thread: the interrupted one may hold the event's own lock.
     signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(stop.set, ()))
-    loaded = project.load(root, env)
-    config, plan = loaded.config, loaded.plan()
+    project = load()
+    config, plan = project.config, project.plan()
     terms = terms_of(config)
     terms = dataclasses.replace(terms, max_connections=math.ceil(terms.max_connections / workers))
     heard = Heard(keeper)

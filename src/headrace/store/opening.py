@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headrace.config import Config, names, resolved
 from headrace.errors import HeadraceError
+from headrace.local import redis as local
 from headrace.store import damage
 from headrace.store.environment import WriterLock
 from headrace.store.lmdb import LmdbStore
@@ -21,6 +22,8 @@ from headrace.store.redis_rows import RedisNames
 
 PATIENCE = 30.0
 """Seconds in which a process that fills the store must have emptied it."""
+COMING_BACK = 5.0
+"""Seconds to wait for a Redis that does not answer when a process starts: it may just be started again itself."""
 
 
 @contextlib.contextmanager
@@ -37,18 +40,29 @@ def open_store(config: Config) -> Iterator[Store]:
     0
     """
     if config.store_kind == "redis":
-        with RedisStore(_url(config), namespace=names(config).key("store"), mend=True) as shared:
+        with _once_it_answers(config) as shared:
             yield shared
     else:
         with LmdbStore(names(config).path("store"), mend=True) as own:
             yield own
 
 
+def _once_it_answers(config: Config) -> RedisStore:
+    deadline = time.monotonic() + COMING_BACK
+    while True:
+        try:
+            return RedisStore(redis_url(config), namespace=names(config).key("store"), mend=True)
+        except HeadraceError as error:
+            if error.code != "store-unreachable" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 @contextlib.contextmanager
 def look_into(config: Config) -> Iterator[Store]:
     """The store to look into only, beside the process that fills it."""
     if config.store_kind == "redis":
-        with RedisStore(_url(config), namespace=names(config).key("store")) as shared:
+        with RedisStore(redis_url(config), namespace=names(config).key("store")) as shared:
             yield shared
     else:
         with LmdbStore(names(config).path("store"), readonly=True) as own:
@@ -58,7 +72,7 @@ def look_into(config: Config) -> Iterator[Store]:
 def where(config: Config) -> str:
     """Where the store is, as it may be shown."""
     if config.store_kind == "redis":
-        return f"{RedisClient(_url(config)).address}, {names(config).key('store')}:*"
+        return f"{RedisClient(redis_url(config)).address}, {names(config).key('store')}:*"
     return str(names(config).path("store"))
 
 
@@ -69,7 +83,7 @@ def rebuild(config: Config) -> bool:
     fills it begins again by itself; whether somebody does is not known, and said to be so.
     """
     if config.store_kind == "redis":
-        empty(RedisClient(_url(config)), RedisNames(names(config).key("store")))
+        empty(RedisClient(redis_url(config)), RedisNames(names(config).key("store")))
         return True
     folder = names(config).path("store")
     try:
@@ -99,5 +113,11 @@ def _ask(folder: Path) -> None:
         time.sleep(0.05)
 
 
-def _url(config: Config) -> str:
+def redis_url(config: Config) -> str:
+    """The address of Redis, as it is used: it may hold a password.
+
+    The one that the settings name; else the project's own, if it has one; else the usual.
+    """
+    if not local.named(config):
+        return f"redis://{local.address(config)}"
     return resolved({"store.url": config.store_url}, os.environ)["store.url"]

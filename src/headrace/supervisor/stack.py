@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace.config import Config, names
-from headrace.errors import ConfigError, shown
+from headrace.errors import ConfigError, HeadraceError, shown
 from headrace.log.protocol import Log
 from headrace.supervisor.child import Child
 from headrace.supervisor.place import Place
@@ -65,10 +65,15 @@ def children(config: Config, where: Place, log: Log, *, path: Path | None, port:
 
 
 def told_ready(log: Log, topic: str, component: str) -> Callable[[int, int], Mapping[str, Any] | None]:
-    """Ready when it has told how it is doing since its start."""
+    """Ready when it has told how it is doing since its start; not while the log does not answer."""
 
     def ready(_: int, started: int) -> Mapping[str, Any] | None:
-        arrived_at, _told = last_status(log, topic, [component]).get(component, (0, None))
+        try:
+            arrived_at, _told = last_status(log, topic, [component]).get(component, (0, None))
+        except HeadraceError as error:
+            if error.code != "log-unreachable":
+                raise
+            return None
         return {} if arrived_at > started else None
 
     return ready

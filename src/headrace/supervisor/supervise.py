@@ -1,7 +1,7 @@
 """The supervisor: starts children in order, waits until they are ready, restarts what exits, ends them all.
 
     starting ──► ready ──► (exit) restarting ──► starting ...      stopped: when all is over
-                                └──► failed: it exits too often, or refuses to run (exit codes 2 and 3)
+                                └──► failed: it exits too often, or refuses to run at the start (exit codes 2 and 3)
 
 `step` looks at every child once and never waits, so tests drive it with a clock of their own. Every change goes to the
 status file. What the children are is `stack`'s business.
@@ -25,7 +25,10 @@ from headrace.supervisor.place import Place, write_status
 GRACE = 8.0
 """Seconds a child has to end by itself."""
 REFUSED = (2, 3)
-"""Exit codes of a child that would say the same thing again: refused what was asked, or lacks something."""
+"""Exit codes of a child that refuses what was asked, or lacks something.
+
+At the start it would say the same thing again. Once all were ready it lacks what was there: a log, say, that is away.
+"""
 SHOWN_LINES = 12
 
 
@@ -192,12 +195,13 @@ class Supervisor:
         )
         watched.process, watched.code, watched.details = None, code, {}
         delay = watched.backoff.exited(at=now, healthy=healthy)
-        if delay is not None and code not in REFUSED:
+        refused = code in REFUSED and not self.was_ready
+        if delay is not None and not refused:
             watched.due_at = now + delay
             self._say(f"{name}: {how}, restarting in {delay:.0f} s (see {log})")
             self._change(watched, "restarting")
             return
-        why = "" if code in REFUSED else f" for the {LOOP_EXITS}th time in {LOOP_SECONDS / 60:.0f} minutes"
+        why = "" if refused else f" for the {LOOP_EXITS}th time in {LOOP_SECONDS / 60:.0f} minutes"
         last = "\n".join(f"  {line}" for line in logfile.last_lines(log, SHOWN_LINES))
         self._say(f"{name}: {how}{why}, not restarting it; the end of {log}:\n{last}")
         self._change(watched, "failed")

@@ -1,6 +1,6 @@
 """From nothing to ready and back: what `headrace up` and `headrace down` do to a project.
 
-lock ──► end orphans ──► port free? ──► topics ──► pipeline, serve ──► ready ──► watch ──► SIGTERM, Ctrl-C: stop
+lock ──► end orphans ──► port free? ──► services ──► topics ──► pipeline, serve ──► ready ──► watch ──► SIGTERM, Ctrl-C
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from pathlib import Path
 
 from headrace.config import names
 from headrace.errors import ProjectError
+from headrace.log.protocol import Log
 from headrace.project import Project
 from headrace.serve.terms import refuse_unusable
 from headrace.supervisor import logfile, place, process, stack
 from headrace.supervisor.place import Place
 from headrace.supervisor.process import KILLED
+from headrace.supervisor.services import Say, Services
 from headrace.supervisor.signals import Signals
 from headrace.supervisor.supervise import GRACE, Supervisor
 from headrace.topics import create, open_log, topics
@@ -28,10 +30,10 @@ SUPERVISOR = "supervisor"
 READY = "ready in"
 """How the line begins that says so; by then the status file says it too."""
 
-Say = Callable[[str], None]
+Watch = Callable[[Supervisor, Log], None]
 
 
-def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch: Callable[[Supervisor], None]) -> bool:
+def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch: Watch) -> bool:
     """Start a project's processes and keep them running until told to end; true when a Ctrl-C told so.
 
     Parameters
@@ -43,26 +45,34 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
     say
         Told, in a line, of every change.
     watch
-        Called about twice a second, to show how it goes.
+        Called about twice a second with the project's log, to show how it goes.
     """
     config, began = project.config, time.monotonic()
     refuse_unusable(config)
     project.register_schemas()
     where = place.place(config)
     chosen = config.port if port is None else port
-    with place.locked(where), open_log(config) as log, Signals() as signals:
+    with place.locked(where):
         orphans = place.end_left(where, grace=GRACE)
         if orphans:
             say(f"ended {orphans} that an earlier `headrace up` had left running")
         if chosen:
             stack.refuse_taken(config.host, chosen)
-        wanted = topics(project.plan(), names(config), config.partitions)
-        create(log, wanted)
-        say(f"topics: {len(wanted)} ready ({time.monotonic() - began:.1f} s)")
-        about = {"project": config.name, "env": config.env, "root": str(config.root)}
-        children = stack.children(config, where, log, path=path, port=port)
-        keep(Supervisor(children, where, say=say, about=about), signals, say=say, watch=watch, began=began)
-        return signals.interrupted
+        services = Services(config, say)
+        services.start()
+        with open_log(config) as log, Signals() as signals:
+            wanted = topics(project.plan(), names(config), config.partitions)
+            create(log, wanted)
+            say(f"topics: {len(wanted)} ready ({time.monotonic() - began:.1f} s)")
+
+            def look(supervisor: Supervisor) -> None:
+                services.look()
+                watch(supervisor, log)
+
+            about = {"project": config.name, "env": config.env, "root": str(config.root)}
+            children = stack.children(config, where, log, path=path, port=port)
+            keep(Supervisor(children, where, say=say, about=about), signals, say=say, watch=look, began=began)
+            return signals.interrupted
 
 
 def keep(

@@ -1,0 +1,160 @@
+"""The services that a project has on this machine when its settings name none: a Kafka broker, a Redis.
+
+`headrace up` starts those that the settings ask for before anything that needs them, and starts again what dies. They
+are no children of the supervisor: they go on when it ends, with what they hold, until they are told to stop. A broker
+or a Redis that the settings name is never touched.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from headrace.config import Config
+from headrace.errors import HeadraceError, MachineError
+from headrace.kafka import broker, jars
+from headrace.local import redis, service
+from headrace.local.service import Service
+from headrace.log import kafka_client
+from headrace.store import redis_client
+from headrace.supervisor.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
+from headrace.topics import broker_folder
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Local:
+    """A service of a project, and how it has been doing; times are seconds of a steady clock."""
+
+    service: Service
+    prepare: Callable[[Say], None]
+    """Gets what it and its clients need, or refuses; called before anything is started."""
+    start: Callable[[], str]
+    """Starts it, and gives its address."""
+    backoff: Backoff = field(default_factory=Backoff)
+    started_at: float = 0.0
+    due_at: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What it is called in a line: its verb."""
+        return self.service.verb
+
+
+def of(config: Config) -> list[Local]:
+    """The services that a project can have."""
+    broker_at, redis_at = broker_folder(config), redis.redis_folder(config)
+
+    def prepare_broker(say: Say) -> None:
+        kafka_client.require()
+        _fetch(say)
+
+    def prepare_redis(_: Say) -> None:
+        redis_client.require()
+        if redis.running(redis_at) is None:
+            redis.find()
+
+    return [
+        Local(broker.broker_service(broker_at), prepare_broker, lambda: broker.up(broker_at).brokers),
+        Local(redis.redis_service(redis_at), prepare_redis, lambda: redis.up(redis_at).address),
+    ]
+
+
+def _fetch(say: Say) -> None:
+    """Have the jars that the broker and Spark need, those that are missing from where Maven gets them."""
+    for use in (jars.BROKER, jars.CONNECTOR):
+        try:
+            jars.present(use)
+        except MachineError:
+            say(f"kafka: fetching the jars of the {use}, once")
+            jars.fetch(use)
+
+
+def wanted(config: Config, say: Say) -> Iterator[Local]:
+    """The services that the settings ask for and do not name; what is used instead of one is said."""
+    kafka, shared = of(config)
+    if config.log_kind == "kafka" and not config.brokers:
+        yield kafka
+    if config.store_kind == "redis" and not redis.named(config):
+        # A Redis of the machine's own is as good; but who has one of their own means that.
+        if service.expected(shared.service) is None and redis.answers(redis.USUAL):
+            say(f"redis: the one at {redis.USUAL} is used")
+        else:
+            yield shared
+
+
+def running(config: Config) -> dict[str, str]:
+    """The services of a project that run, by name, with their addresses."""
+    found = {local.name: service.running(local.service) for local in of(config)}
+    return {name: each.address for name, each in found.items() if each is not None}
+
+
+def stop(config: Config) -> list[str]:
+    """Stop the services of a project; gives the names of those that ran."""
+    return [local.name for local in reversed(of(config)) if service.stop(local.service)]
+
+
+class Services:
+    """The services that a project's settings ask for, while it is up.
+
+    Parameters
+    ----------
+    config
+        The project's settings.
+    say
+        Told, in a line, of every change.
+    now
+        Seconds of a steady clock.
+    """
+
+    def __init__(self, config: Config, say: Say, now: Callable[[], float] = time.monotonic) -> None:
+        self._config, self._say, self._now = config, say, now
+        self._kept: list[Local] = []
+
+    def start(self) -> None:
+        """Start what does not run. If one cannot be started, those that this call has started are stopped again."""
+        started: list[Local] = []
+        self._kept = list(wanted(self._config, self._say))
+        for local in self._kept:
+            local.prepare(self._say)
+        try:
+            for local in self._kept:
+                found = service.running(local.service)
+                if found is not None:
+                    self._say(f"{local.name}: runs at {found.address}")
+                else:
+                    self._start(local)
+                    started.append(local)
+        except BaseException:
+            for local in reversed(started):
+                service.stop(local.service)
+            raise
+
+    def look(self) -> None:
+        """Start again what has died: at once the first time, then after 1 s, 2 s, 4 s; what was stopped stays so."""
+        for local in self._kept:
+            gone = service.running(local.service) is None and service.expected(local.service) is not None
+            if gone and self._now() >= local.due_at:
+                self._again(local)
+
+    def _again(self, local: Local) -> None:
+        self._say(f"{local.name}: gone, starting it again (see {local.service.log_before})")
+        now = self._now()
+        delay = local.backoff.exited(at=now, healthy=now - local.started_at)
+        try:
+            self._start(local)
+        except HeadraceError as error:
+            self._say(f"{local.name}: {error.message}{'' if error.got is None else f' {error.got}'}")
+        if delay is None:
+            often = f"for the {LOOP_EXITS}th time in {LOOP_SECONDS / 60:.0f} minutes"
+            self._say(f"{local.name}: was gone {often}; from now on it is left to you (`headrace {local.name} up`)")
+        local.due_at = math.inf if delay is None else self._now() + delay
+
+    def _start(self, local: Local) -> None:
+        began = self._now()
+        address = local.start()
+        local.started_at = self._now()
+        self._say(f"{local.name}: started at {address} ({local.started_at - began:.1f} s)")
