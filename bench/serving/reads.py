@@ -39,7 +39,7 @@ class Size:
     saturated: int
 
 
-FULL = Size(keys=100_000, rounds=3, warm=5.0, seconds=20.0, saturated=10)
+FULL = Size(keys=100_000, rounds=3, warm=3.0, seconds=20.0, saturated=10)
 QUICK = Size(keys=3_000, rounds=1, warm=1.0, seconds=3.0, saturated=2)
 TARGETS = {"A": (0.4, 1.5, 10_000.0), "B": (1.0, 4.0, 3_000.0)}
 
