@@ -99,6 +99,8 @@ def test_when_the_process_that_fills_the_store_dies_nobody_answers_any_more(tmp_
         process.child.send_signal(signal.SIGKILL)
         process.child.wait()
         until(lambda: not any(_alive(pid) for pid in pids))
+        said = (process.folder / "said").read_text()
+        assert ("The process that fills the store has gone." in said, "Traceback" in said) == (True, False)
 
 
 def test_asked_to_end_it_answers_what_was_asked_and_leaves_nobody_behind(tmp_path):
@@ -183,12 +185,12 @@ def test_an_answer_that_does_not_come_is_not_waited_for(monkeypatch):
     heard, _, _ = talking([])
     with pytest.raises(MachineError, match="does not answer"):
         heard.beat()
-    with pytest.raises(OSError, match="closed"):
+    with pytest.raises(MachineError, match="has gone"):
         heard.status()
 
 
 def test_when_the_other_side_has_gone_the_work_beside_ends_with_an_error():
     heard, _, its = talking([])
     its.close()
-    with pytest.raises((EOFError, OSError)):
+    with pytest.raises(MachineError, match="has gone"):
         heard.run(threading.Event())

@@ -160,6 +160,7 @@ def _server(answers: Answers, started: Callable[[], None]) -> uvicorn.Server:
         log_config=None,
         access_log=False,
         lifespan="off",
+        proxy_headers=False,
         server_header=False,
         ssl_context_factory=None if terms.tls is None else lambda *_: cast("ssl.SSLContext", terms.tls),
     )

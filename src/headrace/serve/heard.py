@@ -93,9 +93,12 @@ class Heard:
 
     def _said(self, what: Beat | None) -> Any:
         with self._talking:
-            self._keeper.send(what)
-            if not self._keeper.poll(SILENCE):
-                # Whatever comes later would be taken for the answer to something else.
-                self._keeper.close()
-                raise MachineError("no-answer", "The process that fills the store does not answer.")
-            return self._keeper.recv()
+            try:
+                self._keeper.send(what)
+                if self._keeper.poll(SILENCE):
+                    return self._keeper.recv()
+            except (EOFError, OSError) as error:
+                raise MachineError("no-answer", "The process that fills the store has gone.") from error
+            # Whatever comes later would be taken for the answer to something else.
+            self._keeper.close()
+            raise MachineError("no-answer", "The process that fills the store does not answer.")

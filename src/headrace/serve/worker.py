@@ -9,9 +9,11 @@ from __future__ import annotations
 import _thread
 import dataclasses
 import functools
+import logging
 import math
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headrace.config import Config, names
+from headrace.errors import HeadraceError
 from headrace.plan.model import Plan
 from headrace.serve.answers import Answering, ids_of, lake_of, serve
 from headrace.serve.heard import Heard
@@ -29,6 +32,8 @@ from headrace.serve.terms import terms_of
 from headrace.serve.workers import Target
 from headrace.store.opening import look_into
 from headrace.topics import open_log
+
+_logger = logging.getLogger(__name__)
 
 
 class Loaded(Protocol):
@@ -78,4 +83,8 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
         )
         heard.before = answering.standing.tell
         answering.beside = (*answering.beside, heard.run)
-        serve(listener, answering, stop, heard.beat)
+        try:
+            serve(listener, answering, stop, heard.beat)
+        except HeadraceError as error:
+            _logger.error("a worker ends: %s", error)
+            sys.exit(error.exit_code)
