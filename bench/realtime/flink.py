@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import sys
 import time
 import urllib.error
@@ -14,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from string import Template
 
-from bench.realtime.processes import ended, free_ports
+from bench.realtime.processes import ended, finished
+from headrace.local.ports import free_ports
 from headrace.machine import cache_folder, find_java
 
 HERE = Path(__file__).parent
@@ -34,23 +34,16 @@ def install() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "requirements.txt").write_text(WHEEL + "\n", encoding="ascii")
         pip = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-        _run([*pip, "--target", str(folder), "-r", str(folder / "requirements.txt")])
+        finished([*pip, "--target", str(folder), "-r", str(folder / "requirements.txt")])
         lib = folder / "pyflink" / "lib"
         for artifact, version, sha256 in JARS:
             wanted = f"-Dartifact=org.apache.flink:{artifact}:{version}"
-            _run(["mvn", "-q", "-B", COPY, wanted, f"-DoutputDirectory={lib}"])
+            finished(["mvn", "-q", "-B", COPY, wanted, f"-DoutputDirectory={lib}"])
             held = (lib / f"{artifact}-{version}.jar").read_bytes()
             if hashlib.sha256(held).hexdigest() != sha256:
                 raise RuntimeError(f"{artifact} {version} is not the jar that was pinned")
         (folder / "ready").touch()
     return folder / "pyflink"
-
-
-def _run(command: list[str], env: Mapping[str, str] | None = None) -> str:
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    if ran.returncode:
-        raise RuntimeError(f"{command[0]} failed: {ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-    return ran.stdout
 
 
 @contextmanager
@@ -89,7 +82,7 @@ def job(folder: Path, names: Mapping[str, str]) -> Iterator[None]:
         """The JVM options and the settings that Flink's own scripts would compute."""
         tool = ["org.apache.flink.runtime.util.bash.BashJavaUtils", f"GET_{kind}_RESOURCE_PARAMS"]
         jars = f"{home / 'bin' / 'bash-java-utils.jar'}:{classpath}"
-        said = _run([*java, "-cp", jars, *tool, "--configDir", str(conf)], env)
+        said = finished([*java, "-cp", jars, *tool, "--configDir", str(conf)], env)
         told = [line.partition(":")[2] for line in said.splitlines() if line.startswith("BASH_JAVA_UTILS_EXEC_RESULT:")]
         return told[0].split(), told[1].split() if len(told) > 1 else []
 
@@ -103,7 +96,7 @@ def job(folder: Path, names: Mapping[str, str]) -> Iterator[None]:
             [*base, *worker, "-cp", classpath, runner, "--configDir", str(conf), *given], folder / "tm.log", env
         ):
             client = "org.apache.flink.table.client.SqlClient"
-            said = _run([*base, "-cp", classpath, client, "embedded", "-f", str(script)], env)
+            said = finished([*base, "-cp", classpath, client, "embedded", "-f", str(script)], env)
             if "Job ID" not in said:
                 raise RuntimeError(f"Flink did not take the job: {said[-3000:]}")
             yield

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -28,10 +27,9 @@ def ended(command: Sequence[str], log: Path, env: Mapping[str, str] | None = Non
             process.wait()
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+def finished(command: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+    """What a command printed that must succeed."""
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    if ran.returncode:
+        raise RuntimeError(f"{command[0]} failed: {ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+    return ran.stdout

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bench.realtime.processes import ended, free_ports
+from bench.realtime.processes import ended, finished
 from bench.serving.open_loop import Request
+from headrace.local.ports import free_ports
 from headrace.machine import cache_folder
 
 VERSION = "0.67"
@@ -48,17 +48,11 @@ def install() -> Path:
     folder = cache_folder(os.environ) / "bench" / f"feast-{VERSION}"
     if not (folder / "ready").exists():
         uv = [sys.executable, "-m", "uv"]
-        _run([*uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)])
+        finished([*uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)])
         wanted = f"feast[redis]=={VERSION}.*"
-        _run([*uv, "pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), wanted])
+        finished([*uv, "pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), wanted])
         (folder / "ready").touch()
     return folder / "bin"
-
-
-def _run(command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    if ran.returncode:
-        raise RuntimeError(f"{command[0]} failed: {ran.stdout[-2000:]}{ran.stderr[-2000:]}")
 
 
 def _env() -> dict[str, str]:
@@ -87,7 +81,7 @@ class Feast:
 
     def _side(self, *arguments: str) -> None:
         # Its own folder is not to be searched: this module has the name of Feast's.
-        _run([str(self.bin / "python"), "-P", str(SIDE), *arguments], _env())
+        finished([str(self.bin / "python"), "-P", str(SIDE), *arguments], _env())
 
     @contextmanager
     def server(self) -> Iterator[int]:

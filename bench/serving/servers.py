@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.harness import ROOT, Result, measured
-from bench.realtime.processes import ended, free_ports
+from bench.realtime.processes import ended
 from bench.serving.asgi import PROJECT
 from bench.serving.content import A, content, fill, shop
 from bench.serving.reads import ASKED, singles
 from bench.serving.saturate import most_per_s
 from bench.serving.served import served
+from headrace.local.ports import free_ports
 from headrace.machine import cache_folder
 
 GRANIAN = "granian==2.8.*"

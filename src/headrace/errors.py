@@ -197,6 +197,15 @@ class HeadraceError(Exception):
         self.where = f"{where or self.where}, {what}"
         return self
 
+    @property
+    def brief(self) -> str:
+        """What went wrong in one line, without a way out.
+
+        >>> HeadraceError("no-answer", "It does not answer.", got="pid 7").brief
+        'It does not answer. pid 7'
+        """
+        return self.message if self.got is None else f"{self.message} {self.got}"
+
     def as_json(self) -> dict[str, str | None]:
         """The one error shape of every `--json` output and HTTP answer."""
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, talk
+from headrace.cli.output import data, data_json, show_status, talk
 
 if TYPE_CHECKING:
     from headrace.config import Config
@@ -86,12 +86,7 @@ def status(path: Path | None, env: str | None, as_json: bool) -> int:
     """
     from headrace import config
 
-    told = _status(config.load(path, env=env))
-    if as_json:
-        data_json(told)
-    else:
-        data(as_lines(told))
-    return 0 if told["answers"] else 1
+    return show_status(_status(config.load(path, env=env)), as_json=as_json)
 
 
 def _status(loaded: Config) -> dict[str, Any]:
@@ -114,7 +109,7 @@ def _status(loaded: Config) -> dict[str, Any]:
             told["topics"] = len(log.topics())
             told["answers"] = True
     except HeadraceError as error:
-        told["problem"] = error.message if error.got is None else f"{error.message} {error.got}"
+        told["problem"] = error.brief
     return told
 
 
@@ -127,25 +122,6 @@ def _there(use: str) -> bool:
     except MachineError:
         return False
     return True
-
-
-def as_lines(told: Mapping[str, Any]) -> str:
-    """What a status tells, a line for each.
-
-    >>> print(as_lines({"answers": True, "topics": None, "local": {"pid": 7}}))
-    answers   yes
-    topics    -
-    local     pid 7
-    """
-    return "\n".join(f"{name.ljust(8)}  {_shown(value)}" for name, value in told.items())
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_shown(held)}" for name, held in value.items())
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "-" if value is None else str(value)
 
 
 def _fetch(use: str) -> list[Path]:

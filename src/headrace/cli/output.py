@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 import click
@@ -45,6 +45,34 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     with console.capture() as captured:
         console.print(made)
     data("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def show_status(told: Mapping[str, Any], *, as_json: bool) -> int:
+    """Show how a service stands; the exit code is 1 when it does not answer."""
+    if as_json:
+        data_json(told)
+    else:
+        data(as_lines(told))
+    return 0 if told["answers"] else 1
+
+
+def as_lines(told: Mapping[str, Any]) -> str:
+    """What a status tells, a line for each.
+
+    >>> print(as_lines({"answers": True, "topics": None, "local": {"pid": 7}}))
+    answers   yes
+    topics    -
+    local     pid 7
+    """
+    return "\n".join(f"{name.ljust(8)}  {_shown(value)}" for name, value in told.items())
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(held)}" for name, held in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
 
 
 def fail(error: HeadraceError, *, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, talk
+from headrace.cli.output import data, show_status, talk
 
 if TYPE_CHECKING:
     from headrace.config import Config
@@ -66,14 +66,8 @@ def status(path: Path | None, env: str | None, as_json: bool) -> int:
     The exit code is 1 when it does not answer. `bytes` is all that it holds, not the project's alone.
     """
     from headrace import config
-    from headrace.cli.kafka import as_lines
 
-    told = _status(config.load(path, env=env))
-    if as_json:
-        data_json(told)
-    else:
-        data(as_lines(told))
-    return 0 if told["answers"] else 1
+    return show_status(_status(config.load(path, env=env)), as_json=as_json)
 
 
 def _status(loaded: Config) -> dict[str, Any]:
@@ -99,5 +93,5 @@ def _status(loaded: Config) -> dict[str, Any]:
         told |= {"answers": True, "version": said["redis_version"], "bytes": said["used_memory"]}
         client.close()
     except HeadraceError as error:
-        told["problem"] = error.message if error.got is None else f"{error.message} {error.got}"
+        told["problem"] = error.brief
     return told

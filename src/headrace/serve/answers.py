@@ -25,7 +25,7 @@ from headrace.plan.model import Plan
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.wire import SchemaIds
 from headrace.serve.app import Parts, build_app
-from headrace.serve.beside import Beside, Work
+from headrace.serve.beside import Beside, Work, once
 from headrace.serve.connections import Connections
 from headrace.serve.events import Intake
 from headrace.serve.front import Standing
@@ -113,11 +113,7 @@ def serve(listener: socket.socket, answers: Answers, stop: threading.Event, star
     def exit_soon() -> None:
         server.should_exit = True
 
-    def watch(_: threading.Event) -> None:
-        stop.wait()
-        exit_soon()
-
-    threading.Thread(target=watch, args=(stop,), name="watch", daemon=True).start()
+    once(stop, exit_soon)
     beside = Beside(answers.beside, exit_soon)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

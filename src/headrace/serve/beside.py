@@ -31,7 +31,7 @@ class Beside:
         return thread
 
     def end(self, within: float = JOIN) -> None:
-        """Tell them to stop, wait for them, and raise what the first one failed with."""
+        """Tell them to stop, and wait for them."""
         self._ended.set()
         for thread in self._threads:
             thread.join(within)
@@ -40,3 +40,13 @@ class Beside:
         """Raise what the first one failed with."""
         if self._failures:
             raise self._failures[0]
+
+
+def once(told: threading.Event, call: Callable[[], None]) -> None:
+    """Call something as soon as an event is set, in a thread that keeps no process alive."""
+
+    def wait() -> None:
+        told.wait()
+        call()
+
+    threading.Thread(target=wait, name="once", daemon=True).start()

@@ -48,12 +48,16 @@ class Heard:
     ----------
     keeper
         The pipe to the process that fills the store.
+
+    Attributes
+    ----------
     before
         Is called before every word, to bring what is told up to date.
     """
 
-    def __init__(self, keeper: Connection, before: Callable[[], None] = lambda: None) -> None:
-        self._keeper, self.before = keeper, before
+    def __init__(self, keeper: Connection) -> None:
+        self._keeper = keeper
+        self.before: Callable[[], None] = lambda: None
         self._talking = threading.Lock()
         self._word, self._heard_at = Word({"filling": False}), time.monotonic()
         self.reads: deque[float] = deque(maxlen=READS)

@@ -23,13 +23,13 @@ from headrace.errors import ConfigError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.serve.answers import Answering, ids_of, lake_of, serve
-from headrace.serve.beside import Beside, Work
+from headrace.serve.beside import JOIN, Beside, Work, once
 from headrace.serve.limits import Limits
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
 from headrace.serve.terms import terms_of
 from headrace.serve.worker import Loaded, worker_of
-from headrace.serve.workers import GRACE, Workers
+from headrace.serve.workers import Workers
 from headrace.store.materialise import Materialiser
 from headrace.store.opening import open_store
 from headrace.store.protocol import Store
@@ -98,12 +98,7 @@ class Serving:
 def keep(filling: Filling, workers: Workers, stop: threading.Event, started: Callable[[], None]) -> None:
     """Fill and watch while workers answer, until told to stop; `started` is called when all of them do."""
     over = threading.Event()
-
-    def watch(_: threading.Event) -> None:
-        stop.wait()
-        over.set()
-
-    threading.Thread(target=watch, args=(stop,), name="watch", daemon=True).start()
+    once(stop, over.set)
     beside = Beside(filling.beside, over.set)
     answering = Beside([workers.run], over.set)
     try:
@@ -114,7 +109,7 @@ def keep(filling: Filling, workers: Workers, stop: threading.Event, started: Cal
         over.wait()
     finally:
         # What was asked is answered from a store that is still filled.
-        answering.end(GRACE * 2)
+        answering.end(workers.patience + JOIN)
         beside.end()
     answering.refuse_failure()
     beside.refuse_failure()

@@ -61,13 +61,18 @@ class Workers:
         Where they count together; emptied at the start.
     drain
         Seconds that requests under way have to end.
+
+    Attributes
+    ----------
+    patience
+        Seconds that all of them have to end.
     """
 
     def __init__(
         self, listeners: Sequence[socket.socket], work: Target, monitor: Monitor, folder: Path, drain: float
     ) -> None:
         self._listeners, self._work, self._monitor, self._folder = listeners, work, monitor, folder
-        self._drain, self._short = drain, 0
+        self.patience, self._short = drain + GRACE, 0
         self._all: list[Worker] = []
         self.up = threading.Event()
 
@@ -137,7 +142,7 @@ class Workers:
     def _end(self) -> None:
         for worker in self._all:
             worker.process.terminate()
-        deadline = time.monotonic() + self._drain + GRACE
+        deadline = time.monotonic() + self.patience
         while any(worker.process.exitcode is None for worker in self._all) and time.monotonic() < deadline:
             self._talk()
 

@@ -147,7 +147,7 @@ class Services:
         try:
             self._start(local)
         except HeadraceError as error:
-            self._say(f"{local.name}: {error.message}{'' if error.got is None else f' {error.got}'}")
+            self._say(f"{local.name}: {error.brief}")
         if delay is None:
             often = f"for the {LOOP_EXITS}th time in {LOOP_SECONDS / 60:.0f} minutes"
             self._say(f"{local.name}: was gone {often}; from now on it is left to you (`headrace {local.name} up`)")
