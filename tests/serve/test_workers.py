@@ -19,6 +19,9 @@ from headrace.errors import MachineError
 from headrace.serve import heard as module
 from headrace.serve.heard import Beat, Heard, Word
 from headrace.serve.limits import Behind
+from headrace.serve.watch import ANSWERED
+from headrace.serve.workers import Worker, Workers
+from tests.serve.conftest import World
 from tests.serve.process import served, until
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -83,12 +86,17 @@ def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(shop):
     reads = 'headrace_reads_total{view="users"}'
     shop.ask("/v1/features/users/ann")
     before, pids = told(shop, reads), workers(shop)
-    os.kill(pids[0], signal.SIGKILL)
-    until(lambda: len(workers(shop)) == 2 and pids[0] not in workers(shop))
+    with contextlib.ExitStack() as stack:
+        for _ in range(16):
+            where = stack.enter_context(shop.connect())
+            assert shop.ask("/health", over=where)[0] == 200
+        os.kill(pids[0], signal.SIGKILL)
+        until(lambda: len(workers(shop)) == 2 and pids[0] not in workers(shop))
     for _ in range(8):
         assert until(lambda: shop.ask("/v1/features/users/ann"))[0] == 200
     assert told(shop, reads) >= before + 8
-    # The one that died had a connection or a request under way: that is over.
+    # The one that died had connections: they are over.
+    until(lambda: told(shop, "headrace_connections") == 1.0)
     until(lambda: told(shop, "headrace_http_in_flight") == 1.0)
     assert "starting another" in (shop.folder / "said").read_text()
 
@@ -140,6 +148,20 @@ def _alive(pid):
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
+
+
+def test_what_a_worker_says_again_counts_once(tmp_path):
+    world = World()
+    keeping = Workers([], lambda *_: None, world.serving.monitor, tmp_path, 1.0)
+    one, other = (Worker(*[None] * 3) for _ in range(2))
+    keeping._all += [one, other]
+    nothing = dict.fromkeys(ANSWERED, 0)
+    for worker, features in ((one, 3), (one, 5), (one, 5)):
+        keeping._word(worker, Beat({**nothing, "features": features}, [1.0]))
+    assert not keeping.up.is_set(), "one has not been heard yet"
+    keeping._word(other, Beat({**nothing, "features": 2}, []))
+    assert keeping.up.is_set()
+    assert (world.serving.monitor.answered["features"], len(world.serving.monitor.reads)) == (7, 3)
 
 
 # What a worker hears
