@@ -117,6 +117,7 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
     """A tile query that is planned for real-time mode, not started."""
     from headrace.log.kafka import KafkaLog
     from headrace.run.admit import judged
+    from headrace.run.pace import Pace
     from headrace.run.publish import Place
     from headrace.run.records import real_time_stream, sink_options, stream_of
     from headrace.run.tile_query import REAL_TIME, TileQuery
@@ -125,9 +126,9 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
     log, stream = world.log, tile_set.stream
     assert isinstance(log, KafkaLog)
 
-    def records(mode: str) -> DataFrame:
+    def records(mode: str, pace: Pace) -> DataFrame:
         if mode == REAL_TIME:
-            return judged(real_time_stream(session, log, stream.name), stream)
+            return judged(real_time_stream(session, log, stream.name, pace=pace), stream)
         return judged(stream_of(session, log, stream.name, 500), stream)
 
     place = Place(log, world.clock, stream.name, world.folder / "real-time" / tile_set.id)
@@ -146,13 +147,15 @@ def killed_when_written(tile: TileQuery) -> None:
 
 
 def in_long_batches_after_short_ones(tile: TileQuery) -> None:
-    """Go on event by event, in short batches until one has ended."""
-    from headrace.run import tile_query
+    """Go on event by event, in short batches until one has ended, and then a few at a time, as if many came."""
+    from headrace.run import pace, tile_query
 
     tile.batch = tile_query.PRACTICE + SECOND
-    with mock.patch.object(tile_query, "PRACTISED", 1):
-        tile.in_real_time()
+    with mock.patch.object(tile_query, "PRACTISED", 1), mock.patch.object(pace, "BUSY", 0):
+        with mock.patch.object(pace, "BUSY", 2**62):
+            tile.in_real_time()
         short = tile.query
+        assert tile.pace == pace.ONE_BY_ONE
 
         def changed() -> bool:
             assert tile.warming
@@ -160,6 +163,7 @@ def in_long_batches_after_short_ones(tile: TileQuery) -> None:
             return tile.query is not short
 
         _until(tile, changed)
+        assert tile.pace == pace.A_FEW_AT_A_TIME
 
 
 def committed(tile: TileQuery, batches: int) -> None:

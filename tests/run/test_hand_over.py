@@ -67,7 +67,7 @@ def streamed(spark, log, hand_over, run, checkpoint, most):
     register(spark)
     place, begin = Place(log, CLOCK, "payments", checkpoint), hand_over and hand_over.begin
     records = judged(stream_of(spark, log, "payments", most, begin), payments)
-    tile = TileQuery(TILES, Target(run, "on_time", 3), place, "changelog", hand_over, judged=lambda _: records)
+    tile = TileQuery(TILES, Target(run, "on_time", 3), place, "changelog", hand_over, judged=lambda *_: records)
     tile.in_micro_batches(to_the_end=True)
     assert tile.query.awaitTermination(120)
     told = [state for each in tile.query.recentProgress for state in each.stateOperators]

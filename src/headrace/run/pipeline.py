@@ -22,6 +22,7 @@ from headrace.run.admit import judged
 from headrace.run.change_over import ChangeOver
 from headrace.run.late import Run
 from headrace.run.late_job import LateJob
+from headrace.run.pace import Pace
 from headrace.run.publish import Place
 from headrace.run.records import real_time_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
@@ -71,10 +72,10 @@ class Pipeline:
         """Every query."""
         return [tile.query for tile in self.runs.tiles]
 
-    def _judged(self, stream: Stream, mode: str, begin: Mapping[int, int] | None) -> DataFrame:
+    def _judged(self, stream: Stream, mode: str, begin: Mapping[int, int] | None, pace: Pace) -> DataFrame:
         topic = self.named.topic(stream.name)
         if mode == REAL_TIME and isinstance(self.log, KafkaLog):
-            records = real_time_stream(self.session, self.log, topic, begin)
+            records = real_time_stream(self.session, self.log, topic, begin, pace)
         else:
             records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
         return judged(records, stream, writers_of(stream, self.ids, topic))
@@ -96,7 +97,7 @@ class Pipeline:
             place,
             topic,
             hand_over,
-            judged=lambda mode: self._judged(stream, mode, begin),
+            judged=lambda mode, pace: self._judged(stream, mode, begin, pace),
             sink=sink,
             batch=self.config.real_time_batch,
         )

@@ -17,6 +17,7 @@ from headrace.kafka.options import for_spark
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.kafka import KafkaLog
 from headrace.log.protocol import Log, Offsets
+from headrace.run.pace import ONE_BY_ONE, Pace
 from headrace.run.source import SCHEMA
 
 if TYPE_CHECKING:
@@ -74,15 +75,14 @@ def stream_of(
 
 
 def real_time_stream(
-    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None
+    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None, pace: Pace = ONE_BY_ONE
 ) -> DataFrame:
-    """The records of a Kafka topic one by one, which Spark's own connector alone can do."""
+    """The records of a Kafka topic as they come, which Spark's own connector alone can do."""
     options = {
         **for_spark(log.options, log.spark_options),
         "kafka.bootstrap.servers": log.brokers,
         "kafka.isolation.level": "read_committed",
-        # A fetch that waits for more is a fetch that is late.
-        "kafka.fetch.max.wait.ms": "5",
+        **pace.source,
         "subscribe": topic,
         "startingOffsets": "earliest" if begin is None else f"{{{json.dumps(topic)}: {_listed(begin)}}}",
         "failOnDataLoss": "true",
@@ -93,11 +93,10 @@ def real_time_stream(
 
 
 def sink_options(log: KafkaLog, topic: str) -> dict[str, str]:
-    """What Spark's Kafka sink needs to append to a topic at once."""
+    """What Spark's Kafka sink needs to append to a topic; how long it may wait is said by a `Pace`."""
     return {
         **for_spark(log.options, log.spark_options),
         "kafka.bootstrap.servers": log.brokers,
-        "kafka.linger.ms": "0",
         "topic": topic,
     }
 

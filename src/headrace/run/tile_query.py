@@ -17,6 +17,7 @@ from headrace.clock import SECOND
 from headrace.log.record import Message
 from headrace.plan.model import SPREAD, TileSet
 from headrace.run.hot_keys import watched
+from headrace.run.pace import ONE_BY_ONE, Pace, pace_for
 from headrace.run.progress import as_of, forget_cut_off_first, last_batch, last_batch_end, translate
 from headrace.run.publish import Place, progress_message, tiles_to_changelog
 from headrace.run.reach import happens_in_stream
@@ -56,7 +57,7 @@ class TileQuery:
     Parameters
     ----------
     judged
-        The run's records with their verdicts, as the source of a mode gives them.
+        The run's records with their verdicts, as the source of a mode gives them at a pace.
     sink
         The options of Spark's Kafka sink; None where there is only the way through Python.
     batch
@@ -68,13 +69,15 @@ class TileQuery:
     place: Place
     topic: str
     hand_over: HandOver | None
-    judged: Callable[[str], DataFrame]
+    judged: Callable[[str, Pace], DataFrame]
     sink: Mapping[str, str] | None = None
     batch: int = 300 * SECOND
     mode: str = MICRO_BATCH
+    pace: Pace = ONE_BY_ONE
     query: StreamingQuery = field(init=False)
     started_at: int = field(init=False, default=0)
     _practice_from: int | None = field(init=False, default=None)
+    _looked_at: int = field(init=False, default=-1)
     _real_time_progress: RealTimeProgress | None = field(init=False, default=None)
     _said_at: int = field(init=False, default=0)
 
@@ -89,13 +92,24 @@ class TileQuery:
         return self
 
     def look(self) -> None:
-        """Change to real-time mode when the backlog is gone, and to long batches when ends have been practised."""
+        """Change to real-time mode when the backlog is gone; at the end of a batch, to a query that suits better."""
         ended = not self.query.isActive and self.query.exception() is None
         if ended and self.mode == MICRO_BATCH and self.tile_set.mode == REAL_TIME:
             self.start()
-        elif self._practice_from is not None and self._last_batch() - self._practice_from >= PRACTISED:
-            self.query.stop()
-            self.in_real_time(practised=True)
+        elif self.mode == REAL_TIME and (done := self._last_batch()) != self._looked_at:
+            self._looked_at = done
+            if self._outgrown(done):
+                self.query.stop()
+                self.in_real_time(practised=True)
+
+    def _outgrown(self, done: int) -> bool:
+        """Whether ends have been practised in short batches, or records come at another pace by now."""
+        if self._practice_from is not None:
+            return done - self._practice_from >= PRACTISED
+        return self._pace() != self.pace
+
+    def _pace(self) -> Pace:
+        return pace_for(self.place.log, self.place.source, self.place.clock, self.pace)
 
     def behind(self) -> bool:
         """Whether there is a backlog for micro-batches: many records, or records of a long time.
@@ -114,7 +128,7 @@ class TileQuery:
         return self.place.log.start_offsets(self.place.source) if self.hand_over is None else dict(self.hand_over.begin)
 
     def _rows(self, mode: str) -> DataFrame:
-        taken = self.judged(mode).where(happens_in_stream(self.hand_over))
+        taken = self.judged(mode, self.pace).where(happens_in_stream(self.hand_over))
         if mode == REAL_TIME:
             once = admitted_once(taken, self.tile_set, self._in_one_task)
         else:
@@ -147,9 +161,9 @@ class TileQuery:
         practised = practised or self.batch <= PRACTICE
         self._practice_from = None if practised else self._last_batch()
         translate(self.place.checkpoint, self.place.source)
-        self._real_time_progress = None
+        self._real_time_progress, self._looked_at, self.pace = None, self._last_batch(), self._pace()
         rows = self._rows(REAL_TIME)
-        writer = self._written(rows).format("kafka").options(**(self.sink or {}))
+        writer = self._written(rows).format("kafka").options(**(self.sink or {}), **self.pace.sink)
         length = f"{max(1, (self.batch if practised else PRACTICE) // SECOND)} seconds"
         # PySpark's stubs do not know this trigger yet.
         writer = writer.trigger(realTime=length)  # type: ignore[call-overload]
