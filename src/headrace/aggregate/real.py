@@ -7,6 +7,7 @@ events, so where the sum of the sizes itself does not fit, null and any number c
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -65,7 +66,8 @@ def near(a: float | None, b: float | None, scale: float) -> bool:
         return True
     if a is None or b is None:
         return a is b
-    return abs(a - b) <= TOLERANCE * scale
+    # Below the smallest normal double there are no digits to compare.
+    return abs(a - b) <= TOLERANCE * scale + sys.float_info.min
 
 
 def pack(value: float) -> float | str:

@@ -42,7 +42,7 @@ class ViewEvents:
     def values(self, key: Key, moment: Moment, mode: Mode = "as_known") -> dict[str, Any]:
         """Every feature of a key, from what was known at a moment."""
         held = self.by_key.get(key, [])
-        known = [event for event in held if _known(event, moment, mode)]
+        known = [event for event in held if is_known(event, moment, mode)]
         times = [event.event_time for event in known]
         return {feature.name: self._value(feature, known, times, moment[0]) for feature in self.view.features}
 
@@ -59,7 +59,8 @@ class ViewEvents:
         return term.aggregate.exact([given for given in inputs if given[2] is not None], t)
 
 
-def _known(event: Event, moment: Moment, mode: Mode) -> bool:
+def is_known(event: Event, moment: Moment, mode: Mode) -> bool:
+    """Whether an event counts at a moment: since its arrival, or since it happened."""
     return event.place < moment if mode == "as_known" else event.event_time < moment[0]
 
 

@@ -1,4 +1,4 @@
-"""What was known of a key at a past moment: its events from silver, as the reference interpreter takes them.
+"""What was known of a key at a past moment: its events from silver, evaluated as training sets are.
 
 Only files that can hold such events are read, and in them only the columns that the view eats. It is exact and takes as
 long as reading takes: milliseconds for a small lake, seconds for a large one.
@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from headrace.clock import show_time
 from headrace.define.event import Event
 from headrace.define.exact import Key, ViewEvents
 from headrace.define.view import View
-from headrace.errors import DataError
 from headrace.expression.node import Name
-from headrace.lake.counters import FORGOTTEN
+from headrace.lake.complete import reach, refuse_forgotten
 from headrace.lake.files import filesystem
 from headrace.lake.table import LakeTable
-from headrace.schema.json_rules import EARLIEST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,26 +32,40 @@ def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str
     DataError
         When days that the value needs were forgotten.
     """
-    held = ViewEvents(view, events_before(silver, view, key, t))
-    return held.values(key, (t,)), key in held.by_key
+    import numpy as np
+    import pyarrow as pa
+
+    from headrace.past.column import carried
+    from headrace.past.question import question
+    from headrace.past.values import Events, Moments, Places, answers
+
+    held = ViewEvents(view, events_before(silver, view, key, t)).by_key.get(key, [])
+    asked, eaten = question([view], "as_known")
+
+    def whole(numbers: Iterable[int]) -> Any:
+        return np.fromiter(numbers, dtype=np.int64)
+
+    events = Events(
+        np.zeros(len(held), dtype=np.int64),
+        whole(event.event_time for event in held),
+        Places(*(whole(event.place[part] for event in held) for part in range(3))),
+        tuple(
+            pa.array([each.python()(event.row) for event in held], carried(kind))
+            for kind, each in zip(asked.eaten, eaten, strict=True)
+        ),
+        pa.array([event.event_id for event in held], pa.string()),
+    )
+    found = answers(asked, events, Moments(whole([0]), whole([t])))
+    values = zip(asked.features, found, strict=True)
+    return {wanted.name: each.cast(plain_type(each.type)).to_pylist()[0] for wanted, each in values}, bool(held)
 
 
 def events_before(silver: LakeTable, view: View, key: Key, t: int) -> Iterator[Event]:
     """The events of a key, and perhaps of others, that count in a value at t and had arrived before it."""
-    low, high = _reach(view, t)
-    forgotten = silver.counter(FORGOTTEN)
-    if forgotten is not None and low < forgotten:
-        message = "Days that the value needs were forgotten."
-        got = f"{view.name} at {show_time(t)}, events before {show_time(forgotten)}"
-        raise DataError("lake-forgotten", message, got=got, hint="Ask for a later moment.")
+    refuse_forgotten(silver, view, t)
+    low, high = reach(view, t)
     for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
         yield from _events(_chosen(silver, uri, view, key, low, t), view)
-
-
-def _reach(view: View, t: int) -> tuple[int, int]:
-    """The event times that a value at t is made of."""
-    spans = [term.window.span(t) for feature in view.features for term in feature.terms]
-    return max(EARLIEST, min(low for low, _ in spans)), max(high for _, high in spans)
 
 
 def _chosen(silver: LakeTable, uri: str, view: View, key: Key, low: int, t: int) -> pa.Table:
@@ -95,7 +106,7 @@ def _fields(view: View) -> Iterable[str]:
 def _events(rows: pa.Table, view: View) -> Iterator[Event]:
     fields = [field for field in view.stream.schema if field.name in rows.column_names]
     plain = {
-        name: rows.column(name).cast(_plain(rows.schema.field(name).type)).to_pylist() for name in rows.column_names
+        name: rows.column(name).cast(plain_type(rows.schema.field(name).type)).to_pylist() for name in rows.column_names
     }
     for at in range(rows.num_rows):
         row = {field.name: plain[field.name][at] for field in fields}
@@ -103,14 +114,14 @@ def _events(rows: pa.Table, view: View) -> Iterator[Event]:
         yield Event(row, plain[view.stream.event_time][at], plain["_event_id"][at], place)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type with every moment as microseconds, as values are inside Headrace."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(kind):
         return pa.int64()
     if pa.types.is_list(kind):
-        return pa.list_(pa.field(kind.value_field.name, _plain(kind.value_type)))
+        return pa.list_(pa.field(kind.value_field.name, plain_type(kind.value_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(part.name, _plain(part.type)) for part in kind])
+        return pa.struct([pa.field(part.name, plain_type(part.type)) for part in kind])
     return kind

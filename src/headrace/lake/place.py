@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.config import Config, names, resolved
@@ -38,10 +39,17 @@ def storage_options(config: Config) -> dict[str, str]:
     return resolved(config.lake_options, os.environ)
 
 
-def look(config: Config, stream: Stream) -> dict[str, LakeTable]:
-    """The tables of a stream that are there, by name; looking creates none."""
+def look(config: Config, stream: Stream, versions: Mapping[str, int] | None = None) -> dict[str, LakeTable]:
+    """The tables of a stream that are there, by name; looking creates none.
+
+    `versions` are those of tables that are to be as they were then; with it the others are left out.
+    """
     options, shapes = storage_options(config), {BRONZE: bronze_shape(), SILVER: silver_shape(stream)}
-    found = {name: LakeTable.there(uri(config, stream.name, name), shape, options) for name, shape in shapes.items()}
+    wanted: dict[str, int | None] = dict.fromkeys(shapes) if versions is None else dict(versions)
+    found = {
+        name: LakeTable.there(uri(config, stream.name, name), shapes[name], options, version)
+        for name, version in wanted.items()
+    }
     return {name: table for name, table in found.items() if table is not None}
 
 

@@ -38,6 +38,17 @@ def reading(what: str) -> Iterator[None]:
         raise DataError("lake-failed", message, got=shown(str(error), 200), hint=hint) from error
 
 
+def _at_version(uri: str, version: int, options: dict[str, str]) -> DeltaTable:
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return DeltaTable(uri, version=version, storage_options=options or None)
+    except DeltaError as error:
+        message = f"The lake's table {uri} no longer has this version, or never had it."
+        raise DataError("lake-version", message, got=f"version {version}: {shown(str(error), 100)}") from error
+
+
 class LakeTable:
     """A Delta table of the lake.
 
@@ -57,8 +68,13 @@ class LakeTable:
         self._grow()
 
     @classmethod
-    def there(cls, uri: str, shape: Shape, options: Mapping[str, str] | None = None) -> Self | None:
-        """The table as it is, or None when it is not there: looking creates nothing and adds no column."""
+    def there(
+        cls, uri: str, shape: Shape, options: Mapping[str, str] | None = None, version: int | None = None
+    ) -> Self | None:
+        """The table as it is, or None when it is not there: looking creates nothing and adds no column.
+
+        With a version it is the table as it was then, to be read alone.
+        """
         from deltalake import DeltaTable
 
         found = cls.__new__(cls)
@@ -66,7 +82,10 @@ class LakeTable:
         with reading(uri):
             if not DeltaTable.is_deltatable(uri, found.options or None):
                 return None
-            found._table = DeltaTable(uri, storage_options=found.options or None)
+            if version is not None:
+                found._table = _at_version(uri, version, found.options)
+            else:
+                found._table = DeltaTable(uri, storage_options=found.options or None)
         return found
 
     def _opened(self) -> DeltaTable:

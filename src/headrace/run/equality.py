@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.define.event import Event
-from headrace.define.exact import Key, Moment
+from headrace.define.exact import Key, Mode, Moment, is_known
 from headrace.define.view import Feature, View
 from headrace.run.reference import Outcome
 
 
-def differences(outcome: Outcome, view: View, key: Key, moment: Moment, found: Mapping[str, Any]) -> list[str]:
+def differences(
+    outcome: Outcome, view: View, key: Key, moment: Moment, found: Mapping[str, Any], mode: Mode = "as_known"
+) -> list[str]:
     """The features whose value is not what the reference says, each with both values."""
-    expected = outcome.values(view, key, moment)
-    events = [event for event in outcome.events(view, key) if event.place < moment]
+    expected = outcome.values(view, key, moment, mode)
+    events = [event for event in outcome.events(view, key) if is_known(event, moment, mode)]
     return [
         f"{view.name}.{feature.name} of {key}: {found[feature.name]!r}, but it is {expected[feature.name]!r}"
         for feature in view.features

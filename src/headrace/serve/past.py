@@ -1,8 +1,7 @@
 """Values of a past moment, from the lake: exactly what was known then, and slower than a read of now.
 
-The lake is seconds behind the log. A moment that it has not reached yet is refused rather than answered in part; where
-arrival is declared by records themselves, what is still on its way could have arrived at any time, so everything must
-be in the lake by then. Arrow is loaded when the first past value is asked for: who never asks does without.
+A moment that the lake has not reached yet is refused rather than answered in part (`lake.complete`). Arrow is loaded
+when the first past value is asked for: who never asks does without.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from headrace.clock import parse_timestamp, show_time
 from headrace.config import Names
 from headrace.define.stream import Stream
 from headrace.define.view import View
-from headrace.errors import DataError, MachineError, shown
-from headrace.lake.layout import BRONZE, SILVER
+from headrace.errors import DataError, shown
 from headrace.log.protocol import Log
 from headrace.serve.readable import Readable
 from headrace.serve.reading import Answer
@@ -41,29 +39,14 @@ class Past:
         return {view.name: self._view(view, key, t) for view in of.views}
 
     def _view(self, view: View, key: Mapping[str, KeyPart], t: int) -> Answer:
+        from headrace.lake.complete import complete
         from headrace.lake.past import values_at
 
-        silver = self._complete(view.stream, t)
+        stream = view.stream
+        silver = complete(self._tables(stream), stream, self._log, self._named.topic(stream.name), t)
         own = {name: key[name] for name in view.by}
         found, there = values_at(silver, view, tuple(own.values()), t)
         return Answer(view.name, own, found, t, t, 0.0, not there, False, LAKE)
-
-    def _complete(self, stream: Stream, t: int) -> LakeTable:
-        """The stream's silver table, once it has everything that had arrived before a moment."""
-        from headrace.lake.counters import behind, position
-
-        tables = self._tables(stream)
-        if BRONZE not in tables or SILVER not in tables or behind(tables[BRONZE], tables[SILVER]):
-            raise _behind(stream, t)
-        topic = self._named.topic(stream.name)
-        ends = self._log.end_offsets(topic)
-        reached = self._log.start_offsets(topic) | (position(tables[BRONZE], len(ends)) or {})
-        for partition, end in ends.items():
-            if reached[partition] < end:
-                (waiting,) = self._log.peek(topic, partition, reached[partition], limit=1)
-                if stream.arrival.source != "log" or waiting.arrived_at < t:
-                    raise _behind(stream, t)
-        return tables[SILVER]
 
 
 def moment_of(text: str, now: int) -> int:
@@ -80,9 +63,3 @@ def moment_of(text: str, now: int) -> int:
         message = "Values of a moment that is yet to come cannot be known."
         raise DataError("bad-request", message, got=shown(text), hint=f"By the server's clock it is {show_time(now)}.")
     return t
-
-
-def _behind(stream: Stream, t: int) -> MachineError:
-    message = f"The lake does not have everything of stream {stream.name!r} that had arrived by then."
-    hint = "Ask again in some seconds (archive.every); `headrace status` says how far the archive is."
-    return MachineError("lake-behind", message, got=show_time(t), hint=hint)

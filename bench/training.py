@@ -1,0 +1,94 @@
+"""How long a training set takes, beside what others need for the same, and how it grows with history.
+
+Data and features are in `bench.past`: a million rows over five million payments of 100,000 cards with Zipf's law, eight
+features over four windows. Each contender is a process of its own on the same files, one after the other; counted is
+the job itself with reading and writing, not the start of Spark. The range join is measured on one card in twenty and
+counted twenty times, which is in its favour: the cards with the most payments cost it the square of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.harness import Result, measured, run
+from bench.past import feast
+from bench.past.data import History, made
+from bench.past.side import SLICE
+from bench.weigh import Scales
+
+EVENTS, ROWS, KEYS = 5_000_000, 1_000_000, 100_000
+REPEAT = 3
+
+
+def timed(who: str, history: History, mode: str = "as_known") -> tuple[float, float]:
+    """Seconds and the most MiB that a contender held."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = f"{folder}/out.parquet"
+        command = [sys.executable, "-m", "bench.past.side", who, str(history.folder), out, mode]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, Scales(process.pid) as scales:
+            said, _ = process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"{who} failed with {process.returncode}")
+        return float(json.loads(said.strip().splitlines()[-1])["seconds"]), scales.peak
+
+
+def compare(quick: bool) -> Sequence[Result]:
+    """Everybody on the same history."""
+    share = 20 if quick else 1
+    with tempfile.TemporaryDirectory() as folder:
+        history = made(Path(folder) / "history", EVENTS // share, ROWS // share, KEYS // share)
+        repeat = 1 if quick else REPEAT
+        known = [timed("ours", history) for _ in range(repeat)]
+        happened = [timed("ours", history, "as_happened") for _ in range(repeat)]
+        others = [timed("duckdb", history) for _ in range(repeat)]
+        joined = [timed("range_join", history)[0] * SLICE for _ in range(repeat)]
+        newest = [timed("ours_newest", history, "as_happened")[0] for _ in range(repeat)]
+        looked_up = [timed("duckdb_newest", history)[0] for _ in range(repeat)]
+        feasts = [feast.newest(history) for _ in range(repeat)]
+    seconds, memory = ([each[at] for each in known] for at in (0, 1))
+    ours = measured("set.1m_x_5m_s", seconds, "lower", None if quick else 60.0)
+    happens = measured("set.as_happened_s", [each[0] for each in happened], "lower")
+    duck = measured("duckdb.as_happened_s", [each[0] for each in others], "lower")
+    join = measured("range_join.scaled_s", joined, "lower")
+    return [
+        ours,
+        happens,
+        join,
+        Result("speedup_over_range_join", join.value / ours.value, "higher", None if quick else 10.0),
+        duck,
+        Result("as_happened_over_duckdb", happens.value / duck.value, "lower"),
+        Result("duckdb.peak_rss_mb", max(each[1] for each in others), "lower"),
+        measured("newest_s", newest, "lower"),
+        measured("duckdb.newest_s", looked_up, "lower"),
+        measured("feast.newest_s", feasts, "lower"),
+        Result("peak_rss_mb", max(memory), "lower"),
+    ]
+
+
+def growth(quick: bool) -> Sequence[Result]:
+    """The same rows over ten times the history."""
+    share = 20 if quick else 1
+    seconds, memory = [], []
+    for events in (1_000_000, 10_000_000):
+        with tempfile.TemporaryDirectory() as folder:
+            history = made(Path(folder) / "history", events // share, ROWS // share, KEYS // share)
+            took = [timed("ours", history) for _ in range(1 if quick else REPEAT)]
+            shutil.rmtree(history.folder)
+        seconds.append(sorted(each[0] for each in took)[len(took) // 2])
+        memory.append(max(each[1] for each in took))
+    return [
+        Result("set.1m_x_1m_s", seconds[0], "lower"),
+        Result("set.1m_x_10m_s", seconds[1], "lower"),
+        Result("growth_10x", seconds[1] / seconds[0], "lower", None if quick else 10.0),
+        Result("peak_rss_mb.10m", memory[1], "lower"),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(run("training", compare, growth))

@@ -1,0 +1,198 @@
+"""Past values equal the reference's: every window and aggregate, in both modes, whatever was late or in disorder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import headrace as hr
+from headrace.clock import HOUR, MINUTE, SECOND
+from headrace.define.event import Event
+from headrace.define.exact import Mode
+from headrace.define.view import View
+from headrace.log.record import Record
+from headrace.past import values
+from headrace.plan.build import build
+from headrace.run.equality import differences
+from headrace.run.reference import Outcome
+from headrace.testing import record
+from tests.past.told import answered
+from tests.streams import BASE, every_aggregate, every_window, payments, seeded, streams, times
+
+MODES: tuple[Mode, ...] = ("as_known", "as_happened")
+VIEWS = (every_window, every_aggregate)
+
+kinds: View = hr.view(
+    "kinds",
+    hr.stream(
+        "things",
+        fields={
+            "id": str,
+            "shop": int,
+            "open": bool,
+            "price": hr.Decimal(10, 2) | None,
+            "huge": hr.Decimal(38, 4) | None,
+            "big": int | None,
+            "ok": bool | None,
+            "due": hr.Timestamp | None,
+            "at": hr.Timestamp,
+        },
+        event_id="id",
+        event_time="at",
+        allowed_lateness="2m",
+        max_clock_skew="30s",
+    ),
+    by=("shop", "open"),
+    features={
+        f"{name}_{field}": made
+        for field in ("price", "huge", "big", "ok", "due")
+        for name, made in {
+            "count": hr.count(field, over="1h"),
+            "min": hr.min(field, over="1h"),
+            "max": hr.max(field, over="1h"),
+            "first": hr.first(field, over="1h"),
+            "last": hr.last(field, over="1h"),
+            "last_n": hr.last_n(field, n=2, over="1h"),
+            "distinct": hr.count_distinct(field, over="1h"),
+            "since": hr.time_since_last(field, over="1h"),
+            **(
+                {
+                    "sum": hr.sum(field, over="1h"),
+                    "mean": hr.mean(field, over="1h"),
+                    "variance": hr.variance(field, over="1h"),
+                    "median": hr.quantile(field, q=0.5, over="1h"),
+                    "decayed": hr.decayed_sum(field, half_life="10m", over="1h"),
+                }
+                if field in ("price", "huge", "big")
+                else {}
+            ),
+            **({"top": hr.top_k(field, k=2, over="1h")} if field != "huge" else {}),
+        }.items()
+    }
+    | {"ratio": hr.ratio(hr.sum("price", over="1h"), hr.sum("big", over="1h"))},
+)
+
+
+def wrong(outcome: Outcome, view: View, moments: Sequence[tuple[int, ...]], mode: Mode) -> list[str]:
+    """What differs from the reference, over all keys and one that has no events, at these moments."""
+    keys = [*outcome.keys(view), ("nobody",) if len(view.by) == 1 else (0, True)]
+    rows = [(key, moment[0], None) for key in keys for moment in moments]
+    found = answered(outcome, view, rows, mode)
+    return [
+        difference
+        for (key, t, _), given_values in zip(rows, found, strict=True)
+        for difference in differences(outcome, view, key, (t,), given_values, mode)
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@given(records=streams, moments=st.lists(times, min_size=1, max_size=8))
+@settings(max_examples=60)
+def test_values_are_the_references(view: View, mode: Mode, records: list[Record], moments: list[int]) -> None:
+    outcome = Outcome(build([view]), records)
+    assert wrong(outcome, view, [(t,) for t in moments], mode) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_many_keys_and_moments_at_once_are_the_references(view: View, mode: Mode) -> None:
+    outcome = Outcome(build([view]), seeded(5, cases=12, size=60))
+    moments = [(BASE + step * 97 * SECOND + step,) for step in range(0, 50, 3)]
+    assert wrong(outcome, view, moments, mode) == []
+
+
+def test_the_parts_in_which_moments_are_worked_through_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "MOST_PAIRS", 3)
+    outcome = Outcome(build([every_aggregate]), seeded(6, cases=6, size=40))
+    assert wrong(outcome, every_aggregate, [(BASE + step * MINUTE,) for step in range(0, 40, 4)], "as_known") == []
+
+
+@given(data=st.data())
+@settings(max_examples=40)
+def test_every_type_of_value_is_as_the_reference_has_it(data: st.DataObject) -> None:
+    import decimal
+
+    prices = st.none() | st.decimals(-(10**7), 10**7, places=2)
+    huge = st.none() | st.integers(-(10**33), 10**33).map(lambda whole: decimal.Decimal(whole).scaleb(-4))
+    big = st.none() | st.sampled_from([2**63 - 1, -(2**63), 0, 1, 2**53 + 1]) | st.integers(-9, 9)
+    records = [
+        record(
+            kinds.stream,
+            id=f"e{number}",
+            shop=data.draw(st.sampled_from([1, 2])),
+            open=data.draw(st.booleans()),
+            price=data.draw(prices),
+            huge=data.draw(huge),
+            big=data.draw(big),
+            ok=data.draw(st.none() | st.booleans()),
+            due=data.draw(st.none() | st.integers(BASE, BASE + HOUR)),
+            at=BASE + data.draw(st.integers(0, 60)) * MINUTE,
+            arrived_at=BASE + 61 * MINUTE + number,
+        )
+        for number in range(data.draw(st.integers(0, 12)))
+    ]
+    # Everything was imported with an arrival of its own: what is late by it counts all the same.
+    outcome = Outcome(build([kinds]), records)
+    for mode in MODES:
+        assert wrong(outcome, kinds, [(BASE + 62 * MINUTE,), (BASE + 30 * MINUTE,)], mode) == []
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@given(records=streams)
+@settings(max_examples=60)
+def test_a_rows_own_event_counts_with_all_that_stand_before_it_in_the_log(view: View, records: list[Record]) -> None:
+    outcome = Outcome(build([view]), records)
+    rows = [(key, event.arrived_at, event) for key in outcome.keys(view) for event in outcome.events(view, key)]
+    if not rows:
+        return
+    found = answered(outcome, view, rows, "as_known")
+    for (key, _, event), given_values in zip(rows, found, strict=True):
+        arrived, partition, offset = event.place
+        assert differences(outcome, view, key, (arrived, partition, offset + 1), given_values) == []
+
+
+def test_as_it_happened_a_rows_own_event_counts_and_no_other_of_its_time() -> None:
+    at = BASE + HOUR
+    made = [
+        record(payments, id="own", card="a", cents=1, at=at, arrived_at=at + SECOND),
+        record(payments, id="same", card="a", cents=2, at=at, arrived_at=at),
+        record(payments, id="before", card="a", cents=4, at=at - SECOND, arrived_at=at + MINUTE),
+    ]
+    outcome = Outcome(build([every_window]), made)
+    (own,) = [event for event in outcome.events(every_window, ("a",)) if event.event_id == "own"]
+    (found,) = answered(outcome, every_window, [(("a",), at, own)], "as_happened")
+    assert found["trailing_sum"] == 5
+
+
+def test_no_event_counts_before_it_arrived_as_known_nor_before_it_happened_as_happened() -> None:
+    chance = np.random.default_rng(3)
+    records = [
+        record(
+            payments,
+            id=f"e{number}",
+            card="a",
+            cents=1,
+            at=(happened := BASE + int(chance.integers(0, 30 * MINUTE))),
+            arrived_at=happened + int(chance.integers(-29 * SECOND, 20 * MINUTE)),
+            partition=number % 3,
+        )
+        for number in range(300)
+    ]
+    outcome = Outcome(build([every_window]), records)
+    events: list[Event] = outcome.events(every_window, ("a",))
+    for event in events:
+        for mode, moment in (("as_known", event.arrived_at), ("as_happened", event.event_time)):
+            before, after = _counts(outcome, moment, mode), _counts(outcome, moment + 1, mode)
+            since = [each for each in events if (each.arrived_at if mode == "as_known" else each.event_time) == moment]
+            assert after - before == len(since)
+
+
+def _counts(outcome: Outcome, moment: int, mode: Any) -> int:
+    (found,) = answered(outcome, every_window, [(("a",), moment, None)], mode)
+    return int(found["lifetime"])
