@@ -178,8 +178,8 @@ def test_no_event_counts_before_it_arrived_as_known_nor_before_it_happened_as_ha
             id=f"e{number}",
             card="a",
             cents=1,
-            at=(happened := BASE + int(chance.integers(0, 30 * MINUTE))),
-            arrived_at=happened + int(chance.integers(-29 * SECOND, 20 * MINUTE)),
+            at=(happened := BASE + HOUR + int(chance.integers(0, 30 * MINUTE))),
+            arrived_at=happened + int(chance.integers(-29 * SECOND, 10 * SECOND if number % 20 else 20 * MINUTE)),
             partition=number % 3,
         )
         for number in range(300)
@@ -191,6 +191,51 @@ def test_no_event_counts_before_it_arrived_as_known_nor_before_it_happened_as_ha
             before, after = _counts(outcome, moment, mode), _counts(outcome, moment + 1, mode)
             since = [each for each in events if (each.arrived_at if mode == "as_known" else each.event_time) == moment]
             assert after - before == len(since)
+
+
+def test_a_pause_of_the_gap_goes_on_with_a_session_and_a_longer_one_ends_it() -> None:
+    gap, at = 3 * MINUTE, BASE + HOUR
+    pauses = {"a": (gap, gap), "b": (gap, gap + 1), "c": (gap + 1, gap), "d": (0, gap)}
+    made = [
+        record(payments, id=f"{card}{number}", card=card, at=moment, arrived_at=moment)
+        for card, (first, second) in pauses.items()
+        for number, moment in enumerate((at, at + first, at + first + second))
+    ]
+    outcome = Outcome(build([every_window]), made)
+    ends = {card: at + first + second for card, (first, second) in pauses.items()}
+    rows = [((card,), end + later, None) for card, end in ends.items() for later in (1, gap, gap + 1)]
+    found = [each["session"] for each in answered(outcome, every_window, rows, "as_known")]
+    assert found == [3, 3, 0, 1, 1, 0, 2, 2, 0, 3, 3, 0]
+
+
+def test_a_value_of_events_under_way_counts_as_distinct_once_where_it_is_seen_again() -> None:
+    at = BASE + HOUR
+    under_way = ("DE", "DE", "FR", "JP")
+    seen = [("JP", 0), ("FR", 10), ("DE", 20), ("DE", 30), ("SE", 40)]
+    made = [
+        record(payments, id=f"late{place}", card="a", country=country, at=at + place, arrived_at=at + 90 * SECOND)
+        for place, country in enumerate(under_way)
+    ] + [
+        record(
+            payments,
+            id=f"seen{later}",
+            card="a",
+            country=country,
+            at=at + later * SECOND,
+            arrived_at=at + later * SECOND,
+        )
+        for country, later in seen
+    ]
+    # Many that arrive at once, so that those above are the exception.
+    made += [
+        record(payments, id=f"other{place}", card="b", country="DE", at=at + place, arrived_at=at + place)
+        for place in range(60)
+    ]
+    outcome = Outcome(build([every_aggregate]), made)
+    moments = [at + later * SECOND + 1 for later in (0, 10, 20, 30, 40, 89, 90)]
+    found = answered(outcome, every_aggregate, [(("a",), t, None) for t in moments], "as_known")
+    assert [each["distinct"] for each in found] == [1, 2, 3, 3, 4, 4, 4]
+    assert [each["count"] for each in found] == [1, 2, 3, 4, 5, 5, 9]
 
 
 def _counts(outcome: Outcome, moment: int, mode: Any) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,9 @@ from headrace.schema.types import Decimal, Float, Integer, arrow_type
 
 _SURE = 2**53
 """Up to here every whole number is a float."""
+
+_SHORT = 2**31
+"""Times a count, it stays within 64 bits."""
 
 Measure = Callable[[Any, Column, Chosen, Array], pa.Array]
 
@@ -208,10 +210,10 @@ def _seen_in_gaps(column: Column, picked: Chosen, begin: Array) -> Array:
 
 def _quantile(aggregate: Any, column: Column, picked: Chosen, t: Array) -> pa.Array:
     del t
-    counts, share = picked.counts, Fraction(repr(aggregate.q))
     # The share as it was written: 0.55 is 55 hundredths, not the double next to it.
-    different, which = np.unique(counts, return_inverse=True)
-    ranks = np.array([max(ceil(share * int(n)), 1) - 1 for n in different], dtype=np.int64)[which]
+    counts, share = picked.counts, Fraction(repr(aggregate.q))
+    product = counts * share.numerator if share.numerator < _SHORT else counts.astype(object) * share.numerator
+    ranks = np.maximum(-(-product // share.denominator), 1).astype(np.int64) - 1
     codes = column.ranks.kth(picked, ranks)
     return _finite(_distinct_floats(column)[np.where(counts > 0, codes, -1)], counts > 0)
 

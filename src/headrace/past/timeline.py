@@ -53,7 +53,8 @@ class _Places:
     """A sequence of (key, number) pairs in order, in which many pairs can be looked for at once."""
 
     def __init__(self, keys: Array, numbers: Array, *, highest: bool = False) -> None:
-        self._known = np.unique(numbers)
+        ordered = np.sort(numbers)
+        self._known = ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
         places = self._placed(keys, numbers)
         # Keys rise, so that the highest so far is always one of the same key.
         self._places = np.maximum.accumulate(places) if highest else places
@@ -102,9 +103,7 @@ class Timeline:
 
     def settled(self, keys: Array, moments: Array) -> Array:
         """The first event of a key, stragglers aside, that was not known before a moment; all before it were."""
-        place = np.append(self._steady, len(self.times))[self._settled.first(keys, moments)]
-        # No further than the key itself: what follows may be a straggler of the next one.
-        found: Array = np.minimum(place, np.searchsorted(self.keys, keys, side="right"))
+        found: Array = np.append(self._steady, len(self.times))[self._settled.first(keys, moments)]
         return found
 
     def chained(self, gap: int) -> Array:

@@ -61,7 +61,7 @@ class Tree:
                 odd = low % 2 == 1
                 self._add(found, rows[odd], level, low[odd])
                 low = low + odd
-                odd = (high % 2 == 1) & (low < high)
+                odd = high % 2 == 1
                 self._add(found, rows[odd], level, high[odd] - 1)
                 low, high = low // 2, high // 2
                 wide = low < high
