@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headrace.client import AsyncClient, Client
     from headrace.notebook import preview
     from headrace.producer import Producer
+    from headrace.training import training_set
 
 __version__ = "0.1.0.dev0"
 
@@ -79,6 +80,7 @@ __all__ = [
     "time_since_last",
     "top_k",
     "trailing",
+    "training_set",
     "tumbling",
     "variance",
     "view",
@@ -92,6 +94,7 @@ _LAZY = {
     "lake_tiles": "batch",
     "preview": "notebook",
     "Producer": "producer",
+    "training_set": "training",
 }
 
 

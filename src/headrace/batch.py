@@ -51,12 +51,12 @@ def backfill(
     """
     from headrace.run.backfilling import run_backfill
 
-    loaded = _loaded(project)
-    with open_log(loaded.config) as log:
-        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
-    with _session(loaded, spark) as session:
-        chosen = loaded.plan().tile_sets_of(view)
-        return run_backfill(loaded.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
+    whose = loaded(project)
+    with open_log(whose.config) as log:
+        create(log, topics(whose.plan(), names(whose.config), whose.config.partitions))
+    with session_of(whose, spark, "backfill") as session:
+        chosen = whose.plan().tile_sets_of(view)
+        return run_backfill(whose.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
 
 
 def lake_tiles(
@@ -71,24 +71,25 @@ def lake_tiles(
     """
     from headrace.run.backfilling import tiles_of_lake
 
-    loaded = _loaded(project)
-    (chosen,) = loaded.plan().tile_sets_of(view)
-    return tiles_of_lake(loaded.config, chosen, spark, before)
+    whose = loaded(project)
+    (chosen,) = whose.plan().tile_sets_of(view)
+    return tiles_of_lake(whose.config, chosen, spark, before)
 
 
-def _loaded(project: Project | str | Path | None) -> Project:
+def loaded(project: Project | str | Path | None) -> Project:
+    """A project that is loaded, or is now, from its folder or the current one."""
     return project if isinstance(project, Project) else load_project(None if project is None else Path(project))
 
 
 @contextmanager
-def _session(project: Project, spark: Any) -> Iterator[Any]:
-    """The given session, or a local one for the time being."""
+def session_of(project: Project, spark: Any, what: str) -> Iterator[Any]:
+    """The given session, or a local one for the time being, which is for `what`."""
     if spark is not None:
         yield spark
         return
     from headrace.run.session import quiet_session
 
     config = project.config
-    file = names(config).path("run", "backfill-spark.log")
-    with quiet_session(f"headrace {config.name} backfill", file, spark_jars(config, project.plan())) as session:
+    file = names(config).path("run", f"{what}-spark.log")
+    with quiet_session(f"headrace {config.name} {what}", file, spark_jars(config, project.plan())) as session:
         yield session

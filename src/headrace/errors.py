@@ -99,6 +99,7 @@ CODES: dict[str, str] = {
     "lake-conflict": "The lake holds something else than what is to be written to it.",
     "lake-failed": "The tables of the lake cannot be read or written.",
     "lake-forgotten": "A past value is asked for, and days of the lake that it needs were forgotten.",
+    "lake-version": "A table of the lake is asked for in a version that is no longer there.",
     "lake-needed": "Days of the lake are to be forgotten that can still be asked for.",
     "bad-query": "A query to the lake cannot be answered, or is no query.",
     # serving
@@ -133,6 +134,10 @@ CODES: dict[str, str] = {
     # imports
     "import-running": "Another process imports history into the same stream.",
     "imported-otherwise": "History was imported before with other options, and would be imported twice.",
+    # training sets
+    "bad-spine": "The rows that a training set is asked for lack a column, or have cells that cannot be used.",
+    "training-set-there": "The folder for a training set exists and is not empty.",
+    "changed-since": "A training set is to be made again, and its spine or its features have changed.",
     # the machine
     "backfill-running": "Another process backfills the same project.",
     "lake-empty": "The lake has nothing of a stream.",

@@ -40,6 +40,7 @@ VERBS: dict[str, str] = {
     "late": "Publish and look at what came too late for the stream.",
     "lateness": "Show how late events arrive, and choose the allowed lateness.",
     "get": "Show the features of a key as they are now.",
+    "training-set": "Make a training set: features as they were known then.",
     "keys": "Make API keys for serving, and list those that are set.",
     "kafka": "Run a local Kafka broker, and fetch what Kafka needs.",
     "redis": "Run a local Redis for the store.",

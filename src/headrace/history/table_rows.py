@@ -20,7 +20,7 @@ from headrace.send.parquet import in_microseconds, json_value
 
 def extent(given: History) -> Extent:
     """The number of rows, and the columns."""
-    dataset, fragments = _opened(given)
+    dataset, fragments = opened(given)
     return Extent(sum(fragment.count_rows() for fragment in fragments), dataset.schema.names)
 
 
@@ -28,7 +28,7 @@ def chunks(given: History, columns: Columns, start: int) -> Chunks:
     """The rows from number `start` on."""
     import pyarrow as pa
 
-    dataset, fragments = _opened(given)
+    dataset, fragments = opened(given)
     fields = columns.held_to(dataset.schema.names, given.name)
     arrival = columns.arrival
     wanted = [*fields, *([arrival.name] if arrival and arrival.name not in fields else [])]
@@ -50,7 +50,7 @@ def chunks(given: History, columns: Columns, start: int) -> Chunks:
         raise DataError("bad-file", message, where=given.name, got=shown(str(error), 200)) from error
 
 
-def _opened(given: History) -> tuple[Any, list[Any]]:
+def opened(given: History) -> tuple[Any, list[Any]]:
     """The dataset with the schema of all its files, and its files in order."""
     import pyarrow as pa
     from pyarrow import dataset, fs

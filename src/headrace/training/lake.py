@@ -1,0 +1,68 @@
+"""The lake's tables that a training set reads: opened once, in one version, so that all of it sees the same history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from headrace.config import Config
+from headrace.define.stream import Stream
+from headrace.errors import DataError, shown
+from headrace.lake.layout import SILVER
+from headrace.lake.place import look
+
+if TYPE_CHECKING:
+    from headrace.lake.table import LakeTable
+
+Versions = Mapping[str, Mapping[str, int]]
+"""By stream, the versions of its tables."""
+
+
+class Tables:
+    """The tables of a project's streams.
+
+    Parameters
+    ----------
+    versions
+        The versions in which tables are wanted; as they are now when left out.
+    """
+
+    def __init__(self, config: Config, versions: Versions | None = None) -> None:
+        self._config, self._wanted = config, versions
+        self._opened: dict[str, dict[str, LakeTable]] = {}
+        self._used: dict[str, dict[str, int]] = {}
+
+    def of(self, stream: Stream) -> dict[str, LakeTable]:
+        """The tables of a stream that are there."""
+        if stream.name not in self._opened:
+            self._opened[stream.name] = self._look(stream)
+        return self._opened[stream.name]
+
+    def _look(self, stream: Stream) -> dict[str, LakeTable]:
+        if self._wanted is None:
+            return look(self._config, stream)
+        from headrace.lake.complete import refuse_removed
+
+        found = look(self._config, stream, self._wanted.get(stream.name, {}))
+        for table in found.values():
+            refuse_removed(table)
+        return found
+
+    def use(self, stream: Stream, name: str) -> LakeTable:
+        """A table that is read; that it is, is noted."""
+        found = self.of(stream).get(name)
+        if found is None:
+            message = f"The lake has nothing of stream {stream.name!r}."
+            hint = "`headrace import` brings history; the archive adds what is live (`headrace up`)."
+            raise DataError("lake-empty", message, got=shown(name), hint=hint)
+        self._used.setdefault(stream.name, {})[name] = found.delta.version()
+        return found
+
+    def silver(self, stream: Stream) -> LakeTable:
+        """The events of a stream."""
+        return self.use(stream, SILVER)
+
+    @property
+    def versions(self) -> dict[str, dict[str, int]]:
+        """The versions of all tables that were read."""
+        return {stream: dict(sorted(held.items())) for stream, held in sorted(self._used.items())}

@@ -1,0 +1,102 @@
+"""What a training set is, as its folder says: from what it was made, by which definitions, and what is in it.
+
+From a manifest the same set can be made again (`training.again`). It is written last and in one step: a folder without
+one holds no training set.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.clock import show_time
+from headrace.define.on_demand import OnDemand
+from headrace.define.view import View
+from headrace.errors import DataError, shown
+from headrace.plan.fingerprint import fingerprint
+from headrace.plan.model import Plan, PlannedFeature
+from headrace.training.asked import Asked
+from headrace.training.lake import Versions
+from headrace.whole import write_whole
+
+if TYPE_CHECKING:
+    from headrace.training.making import Ready
+
+FILE, DATA = "manifest.json", "data"
+FORM = 1
+
+
+def features_as_json(plan: Plan, asked: Asked) -> dict[str, dict[str, str]]:
+    """Every column of a training set with where it comes from, and a digest of all that decides its values."""
+    planned = {(each.view.name, each.feature.name): each for each in plan.features}
+    by_column = {column: pair for pair, column in asked.columns.items()}
+    on_demands = {made.name: made for made in asked.on_demands}
+    told: dict[str, dict[str, str]] = {}
+    for name, column in asked.picked.items():
+        if column in on_demands:
+            told[name] = {"on_demand": column, "fingerprint": _on_demand(on_demands[column], planned)}
+        else:
+            view, feature = by_column[column]
+            told[name] = {"view": view, "feature": feature, "fingerprint": _feature(planned[view, feature])}
+    return told
+
+
+def _feature(planned: PlannedFeature) -> str:
+    key = {name: column.text for name, column in planned.view.key}
+    return fingerprint({"feature": planned.fingerprint, "key": key})
+
+
+def _on_demand(made: OnDemand, planned: Mapping[tuple[str, str], PlannedFeature]) -> str:
+    taken: dict[str, str] = {}
+    for source in made.sources:
+        if isinstance(source, View):
+            wanted = [each.name for each in source.features if each.name in made.parameters]
+            taken |= {f"{source.name}.{name}": _feature(planned[source.name, name]) for name in wanted}
+        else:
+            taken[source.name] = _on_demand(source, planned)
+    return fingerprint({"function": made.fingerprint, "request": made.request.form, "takes": taken})
+
+
+def manifest(ready: Ready, plan: Plan, lake: Versions, created_at: int) -> dict[str, Any]:
+    """All that is known of a training set before its rows are."""
+    from headrace import __version__
+
+    spine, facts = ready.spine, ready.facts
+    return {
+        "manifest": FORM,
+        "headrace": __version__,
+        "created_at": show_time(created_at),
+        "plan": plan.fingerprint,
+        "asked": ready.wish.as_json(),
+        "spine": {
+            "kind": spine.kind,
+            "source": spine.source,
+            "fingerprint": facts.fingerprint,
+            "rows": facts.rows,
+            "first": show_time(facts.first),
+            "last": show_time(facts.last),
+        },
+        "features": features_as_json(plan, ready.asked),
+        "lake": {stream: dict(held) for stream, held in lake.items()},
+    }
+
+
+def write_manifest(folder: Path, told: Mapping[str, Any]) -> None:
+    """Say what a folder holds."""
+    write_whole(folder / FILE, json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a folder says it holds."""
+    try:
+        told = json.loads((folder / FILE).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        message = "The folder holds no training set: its manifest is not there, or cannot be read."
+        hint = "A set that was cut off while it was made has none: make it anew."
+        raise DataError("bad-file", message, got=shown(str(folder)), hint=hint) from error
+    if not isinstance(told, dict) or told.get("manifest") != FORM:
+        got = shown(told.get("manifest") if isinstance(told, dict) else told)
+        raise DataError("bad-file", "The manifest has a form that this version does not know.", got=got)
+    return told
