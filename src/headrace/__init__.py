@@ -5,6 +5,7 @@ Importing this loads no engine: no Spark, no pandas, no numpy.
 
 from typing import TYPE_CHECKING, Any
 
+from headrace.define.dimension import Dimension, dimension
 from headrace.define.feature_set import FeatureSet, feature_set
 from headrace.define.measure import (
     count,
@@ -45,6 +46,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "Decimal",
+    "Dimension",
     "FeatureSet",
     "HeadraceError",
     "OnDemand",
@@ -57,6 +59,7 @@ __all__ = [
     "count",
     "count_distinct",
     "decayed_sum",
+    "dimension",
     "feature_set",
     "first",
     "hopping",

@@ -56,6 +56,7 @@ class ServeAccess:
     timeout: int = 30_000_000
     idle: int = 30_000_000
     drain: int = 5_000_000
+    dimensions_every: int = 10_000_000
     stale: str = "flag"
     sample: float = 0.0
     keys: Hidden = field(default_factory=lambda: Hidden({}))

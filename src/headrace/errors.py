@@ -66,7 +66,10 @@ CODES: dict[str, str] = {
     "noisy-features": "features.py printed while it was loaded.",
     "slow-features": "features.py took too long to load.",
     "no-definitions": "features.py defines no view.",
-    "not-found": "No view, feature or feature set of that name exists.",
+    "not-found": "No view, dimension, feature or feature set of that name exists.",
+    # dimensions
+    "bad-dimension": "A dimension's table is not there, cannot be read, or does not hold what its definition says.",
+    "dimension-unread": "Serving has not been able to read a dimension's table yet.",
     # data handed in
     "bad-record": "A record handed to the test runner or the preview cannot be used.",
     "bad-request": "A request value is missing, unknown or of the wrong type.",

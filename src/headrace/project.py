@@ -21,6 +21,7 @@ from typing import Any
 from headrace.clock import SECOND, show_duration
 from headrace.config import Config, names
 from headrace.config import load as load_config
+from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -64,9 +65,14 @@ class Project:
         """Every feature set, by order of definition."""
         return self.definitions.feature_sets
 
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Every dimension, by order of definition."""
+        return self.definitions.dimensions
+
     @cached_property
     def _plan(self) -> Plan:
-        every = (*self.streams, *self.views, *self.on_demands, *self.feature_sets)
+        every = (*self.streams, *self.views, *self.dimensions, *self.on_demands, *self.feature_sets)
         return build(every, self.config.mode, self.config.log_kind)
 
     def plan(self) -> Plan:
@@ -102,10 +108,10 @@ class Project:
         for version in self.check_schemas():
             self.registry.register(version.stream, version.schema, version.compatibility)
 
-    def find(self, name: str) -> Stream | View | OnDemand | FeatureSet:
+    def find(self, name: str) -> Stream | View | Dimension | OnDemand | FeatureSet:
         """A definition by name; a feature by its view's name is found with `view.feature`."""
-        every: dict[str, Stream | View | OnDemand | FeatureSet] = {}
-        for kind in (self.streams, self.on_demands, self.feature_sets, self.views):
+        every: dict[str, Stream | View | Dimension | OnDemand | FeatureSet] = {}
+        for kind in (self.streams, self.on_demands, self.feature_sets, self.dimensions, self.views):
             every |= {thing.name: thing for thing in kind}
         if name in every:
             return every[name]
@@ -125,7 +131,8 @@ def load(path: Path | None = None, env: str | None = None) -> Project:
     config = load_config(path, env=env)
     module = _execute(config.features, config.load_timeout)
     made = [value for name, value in vars(module).items() if not name.startswith("_")]
-    definitions = gather(value for value in made if isinstance(value, Stream | View | OnDemand | FeatureSet))
+    kinds = Stream | View | Dimension | OnDemand | FeatureSet
+    definitions = gather(value for value in made if isinstance(value, kinds))
     if not definitions.views:
         hint = "Define one with hr.view(...) and bind it to a module-level name."
         place = relative(str(config.features))

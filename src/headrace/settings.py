@@ -296,6 +296,12 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "How long requests under way have to end at a shutdown; `headrace up` waits 8 s for a process to end.",
             ),
             Setting(
+                "serve.dimensions_every",
+                "a duration",
+                "10s",
+                "How often each worker looks whether the table of a dimension has changed.",
+            ),
+            Setting(
                 "serve.stale",
                 "a choice",
                 "flag",

@@ -5,14 +5,16 @@ Everything here runs on the reference interpreter: what these tests say is what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
 
 from headrace.clock import DAY, MINUTE, SECOND, duration, micros
+from headrace.define.dimension import Dimension, Keyed, Row, value_at
+from headrace.define.dimension_rows import rows_of
 from headrace.define.exact import Key, Mode
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
@@ -22,6 +24,7 @@ from headrace.errors import DataError, did_you_mean, shown
 from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
 from headrace.plan.build import build
+from headrace.plan.model import Plan
 from headrace.run.reference import Outcome
 from headrace.run.verdict import VERDICTS, Judgement
 from headrace.schema.wire import encoder
@@ -128,9 +131,10 @@ def _length(by: Any) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """What a list of records means under some definitions."""
+    """What a list of records, and rows of dimensions, mean under some definitions."""
 
     outcome: Outcome
+    tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -155,14 +159,14 @@ class Run:
 
     def features(
         self,
-        of: View | OnDemand | FeatureSet,
+        of: Keyed | OnDemand | FeatureSet,
         key: Any = (),
         *,
         at: Any,
         mode: Mode = "as_known",
         request: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Values of a view, an on-demand feature or a feature set.
+        """Values of a view, a dimension, an on-demand feature or a feature set.
 
         Parameters
         ----------
@@ -178,32 +182,55 @@ class Run:
             What the caller would send, for on-demand features.
         """
         moment = (micros(at, "`at`"),)
-        if isinstance(of, View):
-            return self.outcome.values(of, _key_of(of, key), moment, mode)
+        if isinstance(of, View | Dimension):
+            return self._values(of, _key_of(of, key), moment, mode)
         wanted = of if isinstance(of, FeatureSet) else FeatureSet(of.name, (of,))
-        stored = {view.name: self.outcome.values(view, _key_of(view, key), moment, mode) for view in wanted.views}
+        stored = {each.name: self._values(each, _key_of(each, key), moment, mode) for each in wanted.keyed}
         made = wanted.computed(stored, lambda each, values: each.value(request or {}, values, moment[0]))
         return {
             name: made[name] if isinstance(each, OnDemand) else stored[each[0].name][name]
             for name, each in zip(wanted.columns, wanted.picked, strict=True)
         }
 
+    def _values(self, of: Keyed, key: Key, moment: tuple[int], mode: Mode) -> dict[str, Any]:
+        if isinstance(of, View):
+            return self.outcome.values(of, key, moment, mode)
+        if of.name not in self.tables:
+            hint = f'Give them to `run`, as in tables={{"{of.name}": [...]}}; an empty list is a table without rows.'
+            raise DataError("bad-dimension", f"There are no rows of dimension {of.name!r}.", hint=hint)
+        found = value_at(of, self.tables[of.name], key, moment[0])
+        return of.nothing if found is None else found
 
-def _key_of(view: View, key: Any) -> Key:
+
+def _key_of(view: Keyed, key: Any) -> Key:
+    kind = type(view).__name__
     if isinstance(key, Mapping):
         missing = [name for name in view.by if name not in key]
         if missing:
-            raise DataError("bad-request", f"View {view.name!r} needs its whole key.", got=shown(dict(key)))
+            raise DataError("bad-request", f"{kind} {view.name!r} needs its whole key.", got=shown(dict(key)))
         return tuple(key[name] for name in view.by)
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) != len(view.by):
-        message = f"View {view.name!r} is kept by {len(view.by)} columns."
+        message = f"{kind} {view.name!r} is kept by {len(view.by)} columns."
         raise DataError("bad-request", message, got=shown(key), hint=f"In this order: {', '.join(view.by) or 'none'}.")
     return parts
 
 
-def run(definitions: Iterable[Any], records: Iterable[Record]) -> Run:
+def run(
+    definitions: Iterable[Any],
+    records: Iterable[Record],
+    tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+) -> Run:
     """Run definitions over records on the reference interpreter.
+
+    Parameters
+    ----------
+    definitions
+        Views, dimensions, on-demand features and feature sets.
+    records
+        What is in the log.
+    tables
+        The rows of each dimension by its name, as dicts.
 
     Examples
     --------
@@ -216,6 +243,10 @@ def run(definitions: Iterable[Any], records: Iterable[Record]) -> Run:
     (1, 1)
     >>> result.features(users, "ann", at="2026-01-01T00:30:00Z")
     {'clicks_1h': 1}
+    >>> plans = hr.dimension("plans", "plans.parquet", by="user", fields={"user": str, "plan": str}, valid_from="since")
+    >>> rows = [{"user": "ann", "plan": "gold", "since": "2026-01-01T00:00:00Z"}]
+    >>> run([plans], [], tables={"plans": rows}).features(plans, "ann", at="2026-01-01T00:30:00Z")
+    {'plan': 'gold'}
     """
     plan = build(definitions)
     streams = {stage.stream.name for stage in plan.admissions}
@@ -227,4 +258,13 @@ def run(definitions: Iterable[Any], records: Iterable[Record]) -> Run:
             raise DataError("bad-record", message, got=shown(given.topic), hint=did_you_mean(given.topic, streams))
         counter = offsets.setdefault((given.topic, given.partition), count())
         placed.append(replace(given, offset=next(counter)) if given.offset < 0 else given)
-    return Run(Outcome(plan, placed))
+    return Run(Outcome(plan, placed), _tables(plan, tables or {}))
+
+
+def _tables(plan: Plan, given: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, list[Row]]:
+    known = {planned.dimension.name: planned.dimension for planned in plan.dimensions}
+    for name in given:
+        if name not in known:
+            message = "Rows are given of a dimension that is not defined."
+            raise DataError("bad-dimension", message, got=shown(name), hint=did_you_mean(name, known))
+    return {name: rows_of(known[name], rows) for name, rows in given.items()}

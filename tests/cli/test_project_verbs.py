@@ -45,6 +45,7 @@ def test_check_counts_in_json(ask):
         "env": "staging",
         "streams": 1,
         "views": 1,
+        "dimensions": 0,
         "features": 5,
         "on_demand_features": 1,
         "feature_sets": 1,

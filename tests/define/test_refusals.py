@@ -29,6 +29,14 @@ def view(features, source=payments, by="card", **more):
 cards = view({"n": hr.count(over="10m"), "spent": hr.sum("amount", over="1h")})
 
 
+merchant = {"merchant": str, "country": str | None, "category": str, "risk": float | None}
+
+
+def dimension(**changed):
+    given = {"name": "merchants", "path": "m.parquet", "by": "merchant", "fields": merchant, "valid_from": "since"}
+    return lambda: hr.dimension(**(given | changed))
+
+
 def on_demand(function, *sources, **more):
     return lambda: hr.on_demand(*(sources or (cards,)), **more)(function)
 
@@ -114,6 +122,27 @@ REFUSED = {
     "a feature set of a stream": lambda: hr.feature_set("fraud", [payments]),
     "a feature set with one name twice": lambda: hr.feature_set("fraud", [cards, cards.only("n")]),
     "a feature that is not in the view": lambda: cards.only("spend"),
+    "a dimension's name with a dash": dimension(name="our-merchants"),
+    "a dimension without a path": dimension(path=""),
+    "a dimension's path that is a number": dimension(path=5),
+    "a dimension without fields": dimension(fields={}),
+    "a dimension without a key": dimension(by=()),
+    "a dimension's key that is not there": dimension(by="merchnat"),
+    "a dimension's key that may be null": dimension(by="country"),
+    "a dimension's key that is a float": dimension(by="risk"),
+    "a dimension's key named twice": dimension(by=("merchant", "merchant")),
+    "a dimension of keys alone": dimension(fields={"merchant": str}),
+    "a dimension's moment without a name": dimension(valid_from=None),
+    "a dimension's moment that is text": dimension(valid_from="category"),
+    "a dimension's moment that may be absent": dimension(fields=merchant | {"since": hr.Timestamp() | None}),
+    "a dimension's moments in one column": dimension(valid_to="since"),
+    "a dimension's feature with capitals": dimension(fields=merchant | {"Risk_score": float}),
+    "a dimension's feature that is a struct": dimension(fields=merchant | {"place": {"city": str}}),
+    "a dimension's feature of milliseconds": dimension(fields=merchant | {"opened": hr.Timestamp("ms")}),
+    "a feature set kept by a column in two types": lambda: hr.feature_set(
+        "fraud", [cards, dimension(by="card", fields={"card": int, "risk": float})()]
+    ),
+    "a feature that is not in the dimension": lambda: dimension()().only("rsik"),
 }
 
 

@@ -184,3 +184,51 @@ def test_the_json_of_a_plan_is_pinned(golden):
     import json
 
     golden("plan_json", json.dumps(as_json(example()), indent=2, ensure_ascii=False))
+
+
+merchants = hr.dimension(
+    "merchants", "m.parquet", by="card", fields={"card": str, "risk": float, "note": str | None}, valid_from="since"
+)
+
+
+def test_a_dimension_is_planned_once_wherever_it_is_named():
+    view = cards({"n": hr.count(over="10m")})
+
+    @hr.on_demand(merchants)
+    def high(risk):
+        return risk > 0.5
+
+    plan = build([hr.feature_set("fraud", [view, merchants.only("note"), high]), merchants])
+    assert [planned.dimension for planned in plan.dimensions] == [merchants]
+    assert [tiles.id for tiles in plan.tile_sets] == ["payments.by_card"]
+    assert as_json(plan)["on_demand"][0]["dimensions"] == ["merchants"]
+
+
+def test_a_plan_without_dimensions_keeps_its_fingerprint():
+    view = cards({"n": hr.count(over="10m")})
+    assert build([view]).fingerprint == dataclasses.replace(build([view]), dimensions=()).fingerprint
+    assert build([view]).fingerprint != build([view, merchants]).fingerprint
+
+
+@pytest.mark.parametrize(
+    "changed", [{"path": "n.parquet"}, {"valid_to": "until"}, {"valid_from": "since_when"}, {"by": ("note",)}]
+)
+def test_a_dimensions_fingerprint_is_of_its_definition(changed):
+    (planned,) = build([merchants]).dimensions
+    (other,) = build([dataclasses.replace(merchants, **changed)]).dimensions
+    (same,) = build([dataclasses.replace(merchants, owner="somebody", description="else")]).dimensions
+    assert planned.fingerprint != other.fingerprint
+    assert planned.fingerprint == same.fingerprint
+
+
+def test_a_dimension_is_explained():
+    said = text(build([dataclasses.replace(merchants, valid_to="until")]))
+    assert "  m.parquet by card, valid from since to until; at read time\n  feature merchants.risk: float\n" in said
+
+
+@pytest.mark.parametrize("kind", ["view", "feature set"])
+def test_a_dimension_shares_its_name_with_nothing_else_that_is_read(kind):
+    view = cards({"n": hr.count(over="10m")}, name="merchants" if kind == "view" else "cards")
+    other = view if kind == "view" else hr.feature_set("merchants", [view])
+    with pytest.raises(DefinitionError, match="are both called 'merchants'"):
+        build([other, merchants])

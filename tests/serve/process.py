@@ -80,10 +80,10 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 @contextlib.contextmanager
-def served(folder: Path, settings: str = "", *, ready: bool = True) -> Iterator[Process]:
+def served(folder: Path, settings: str = "", *, ready: bool = True, features: str = PROJECT) -> Iterator[Process]:
     """`headrace run serve` over a project whose pipeline has just spoken."""
     (folder / "headrace.toml").write_text(f'[project]\nname = "shop"\n[serve]\n{settings}')
-    (folder / "features.py").write_text(PROJECT)
+    (folder / "features.py").write_text(features)
     command = [sys.executable, "-m", "headrace.cli.main", "run", "serve", "--port", "0", "--project", str(folder)]
     with open(folder / "said", "wb") as said:
         child = subprocess.Popen(command, stdout=said, stderr=said)

@@ -53,7 +53,22 @@ def untyped(spend_1d):
     return spend_1d
 
 
+merchants = hr.dimension(
+    "merchants",
+    "merchants.parquet",
+    by="shop",
+    fields={"shop": int, "category": str, "risk": float | None, "since": hr.Timestamp},
+    valid_from="since",
+)
+
+
+@hr.on_demand(merchants, cards)
+def risky(risk, payments_1h) -> float | None:
+    return None if risk is None else risk * payments_1h
+
+
 fraud = hr.feature_set("fraud", [cards, crowd])
+places = hr.feature_set("places", [cards.only("payments_1h"), merchants, risky])
 failing = hr.feature_set("failing", [fails])
 """
 TOML = '[project]\nname = "shop"\n'
@@ -83,15 +98,31 @@ SPINE: list[dict[str, Any]] = [
 ]
 
 
+MERCHANTS: list[dict[str, Any]] = [
+    {"shop": 0, "category": "food", "risk": 0.1, "since": at(-60)},
+    {"shop": 0, "category": "wine", "risk": 0.4, "since": at(100)},
+    {"shop": 1, "category": "toys", "risk": None, "since": at(60)},
+]
+
+
 def make_shop(folder: Path, spark: Any) -> Project:
     """The project with its history in the lake."""
     folder.mkdir()
     (folder / "headrace.toml").write_text(TOML)
     (folder / "features.py").write_text(FEATURES)
     (folder / "rates.py").write_text("RATE = 0.5\n")
+    write_merchants(folder, MERCHANTS)
     loaded = project.load(folder)
     bring_in(loaded, EVENTS, spark)
     return loaded
+
+
+def write_merchants(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """The dimension's table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(rows), folder / "merchants.parquet")
 
 
 def bring_in(loaded: Project, events: list[dict[str, Any]], spark: Any) -> None:
@@ -125,7 +156,8 @@ def expected(loaded: Project, name: str, mode: Any = "as_known", rows: Any = Non
         record(stream, arrived_at=event["received"], **{k: v for k, v in event.items() if k != "received"})
         for event in EVENTS
     ]
-    result, wanted = run([*loaded.views, *loaded.feature_sets], records), loaded.find(name)
+    tables = {"merchants": MERCHANTS}
+    result, wanted = run([*loaded.views, *loaded.feature_sets], records, tables=tables), loaded.find(name)
     return [
         result.features(wanted, _key(wanted, row), at=row["t"], mode=mode, request={"amount": row["amount"]})
         for row in (SPINE if rows is None else rows)

@@ -17,7 +17,7 @@ from headrace import project
 from headrace.errors import DataError, DefinitionError, HeadraceError, ProjectError
 from headrace.training.again import make_again, refuse_changed
 from headrace.training.manifest import read_manifest
-from tests.training.shop import EVENTS, FEATURES, SPINE, bring_in, expected, make_shop
+from tests.training.shop import EVENTS, FEATURES, MERCHANTS, SPINE, bring_in, expected, make_shop, write_merchants
 
 pytestmark = pytest.mark.spark
 
@@ -271,3 +271,27 @@ def test_the_moment_of_now_needs_all_that_the_log_has(shop, spark):
         hr.training_set(rows, "cards", project=shop, spark=spark)
     assert behind.value.code == "lake-behind"
     assert len(hr.training_set(frame(), "cards", project=shop, spark=spark)) == 20, "of then nothing waits"
+
+
+def test_dimensions_are_as_of_each_row_and_on_demand_functions_take_them(shop, spark):
+    found = of_pandas(hr.training_set(frame(), "places", project=shop, spark=spark))
+    wanted = expected(shop, "places")
+    assert [{name: row[name] for name in wanted[0]} for row in found] == wanted
+    assert {row["category"] for row in found} == {"food", "wine", "toys", None}
+    alone = of_pandas(hr.training_set(frame(), "merchants", project=shop, spark=spark))
+    assert [row["risk"] for row in alone] == [row["risk"] for row in found]
+
+
+def test_a_set_is_not_made_again_with_another_table_of_a_dimension(spark, tmp_path):
+    shop = make_shop(tmp_path / "shop", spark)
+    pq.write_table(arrow(), tmp_path / "spine.parquet")
+    hr.training_set(str(tmp_path / "spine.parquet"), "places", out=tmp_path / "set", project=shop, spark=spark)
+    told = read_manifest(tmp_path / "set")
+    assert list(told["dimensions"]) == ["merchants"]
+    again = make_again(shop, told, tmp_path / "again", session=spark)
+    assert again["columns"] == told["columns"]
+    write_merchants(tmp_path / "shop", MERCHANTS[:2])
+    with pytest.raises(DataError) as refusal:
+        make_again(shop, told, tmp_path / "third", session=spark)
+    assert refusal.value.code == "bad-dimension"
+    assert not (tmp_path / "third").exists()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.clock import show_duration
+from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -16,7 +17,7 @@ from headrace.project import Project
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing with a name: a stream, a view, a feature, an on-demand feature or a feature set."""
+    """One thing with a name: a stream, a view, a dimension, a feature, an on-demand feature or a feature set."""
 
     kind: str
     name: str
@@ -53,10 +54,12 @@ class Entry:
 
 
 def entries(project: Project) -> list[Entry]:
-    """What a project defines, streams first, each view followed by its features."""
+    """What a project defines, streams first, each view and each dimension followed by its features."""
     found = [_stream(stream) for stream in project.streams]
     for view in project.views:
         found += [_view(view), *_features(view)]
+    for dimension in project.dimensions:
+        found += [_dimension(dimension), *_features(dimension)]
     found += [_on_demand(made) for made in project.on_demands]
     return found + [_feature_set(chosen) for chosen in project.feature_sets]
 
@@ -86,7 +89,20 @@ def _view(view: View) -> Entry:
     )
 
 
-def _features(view: View) -> Iterator[Entry]:
+def _dimension(dimension: Dimension) -> Entry:
+    return Entry(
+        "dimension",
+        dimension.name,
+        ", ".join(feature.name for feature in dimension.features),
+        owner=dimension.owner,
+        description=dimension.description,
+        tags=dimension.tags,
+        location=dimension.location,
+        more=_place(dimension),
+    )
+
+
+def _features(view: View | Dimension) -> Iterator[Entry]:
     for feature in view.features:
         yield Entry(
             "feature",
@@ -101,7 +117,10 @@ def _features(view: View) -> Iterator[Entry]:
         )
 
 
-def _place(view: View) -> dict[str, Any]:
+def _place(view: View | Dimension) -> dict[str, Any]:
+    if isinstance(view, Dimension):
+        until = "" if view.valid_to is None else f" to {view.valid_to}"
+        return {"table": view.path, "key": ", ".join(view.by), "valid": f"from {view.valid_from}{until}"}
     return {"stream": view.stream.name, "key": ", ".join(view.by) or "none"}
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli import options
 from headrace.cli.output import data, data_json
+
+if TYPE_CHECKING:
+    from headrace.project import Project
 
 
 @click.command("check")
@@ -21,11 +25,13 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
     loaded = project.load(path, env)
     loaded.check_schemas()
     refuse_unusable(loaded.config)
+    _refuse_unreadable(loaded)
     plan = loaded.plan()
     counts = {
         "streams": len(loaded.streams),
         "views": len(loaded.views),
-        "features": len(plan.features),
+        "dimensions": len(loaded.dimensions),
+        "features": len(plan.features) + sum(len(dimension.features) for dimension in loaded.dimensions),
         "on-demand features": len(loaded.on_demands),
         "feature sets": len(loaded.feature_sets),
     }
@@ -35,3 +41,11 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
         return
     said = ", ".join(f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count)
     data(f"{loaded.config.name}: {said}. Nothing is wrong.")
+
+
+def _refuse_unreadable(loaded: Project) -> None:
+    """Read every dimension's table, as serving would: a key with two rows for one moment is found by that alone."""
+    for dimension in loaded.dimensions:
+        from headrace.lake.dimension import place_of, read
+
+        read(place_of(loaded.config, dimension))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
     from headrace.client import Client
-    from headrace.define.view import View
+    from headrace.define.dimension import Keyed
     from headrace.project import Project
 
 TIMEOUT = "10s"
@@ -122,15 +122,18 @@ def show(body: bytes, *, as_json: bool) -> None:
     talk(_freshness(answer))
 
 
-def find_view(loaded: Project, name: str) -> View:
-    """A view of the project by its name."""
-    known = {view.name: view for view in loaded.views}
+def find_view(loaded: Project, name: str) -> Keyed:
+    """A view or dimension of the project by its name."""
+    known: dict[str, Keyed] = {view.name: view for view in loaded.views}
+    known |= {dimension.name: dimension for dimension in loaded.dimensions}
     if name in known:
         return known[name]
-    raise ProjectError("not-found", "There is no such view.", got=shown(name), hint=did_you_mean(name, known))
+    raise ProjectError(
+        "not-found", "There is no such view or dimension.", got=shown(name), hint=did_you_mean(name, known)
+    )
 
 
-def key_of(view: View, given: Sequence[str]) -> list[str]:
+def key_of(view: Keyed, given: Sequence[str]) -> list[str]:
     """The key's values in the order of the view's columns."""
     example = " ".join(f"{name}=..." for name in view.by)
     hint = f"Write `headrace get {view.name} {example}`.".replace(" `.", "`.")
@@ -138,12 +141,12 @@ def key_of(view: View, given: Sequence[str]) -> list[str]:
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or name not in view.by or name in found:
-            message = f"View {view.name!r} takes each column of its key once, as COLUMN=VALUE."
+            message = f"{type(view).__name__} {view.name!r} takes each column of its key once, as COLUMN=VALUE."
             raise UsageError("bad-usage", message, got=shown(text), hint=hint)
         found[name] = value
     missing = [name for name in view.by if name not in found]
     if missing:
-        message = f"View {view.name!r} needs its whole key: {', '.join(missing)} is missing."
+        message = f"{type(view).__name__} {view.name!r} needs its whole key: {', '.join(missing)} is missing."
         raise UsageError("bad-usage", message, got=shown(list(given)), hint=hint)
     return [found[name] for name in view.by]
 

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from headrace.errors import DataError, shown
 
 if TYPE_CHECKING:
+    from headrace.define.dimension import Keyed
     from headrace.define.feature_set import FeatureSet
-    from headrace.define.view import View
 
 Key = str | int | bool | Sequence[str | int | bool] | Mapping[str, str | int | bool]
 """One value; several in the order of the view's columns; or by their names."""
@@ -58,7 +58,7 @@ def address_of(url: Any) -> Address:
     return Address(url.rstrip("/"), parts.scheme == "https", host, port, quote(parts.path.rstrip("/"), safe="/%"))
 
 
-def features_path(view: str | View | FeatureSet, key: Key, at: str | datetime | None = None) -> str:
+def features_path(view: str | Keyed | FeatureSet, key: Key, at: str | datetime | None = None) -> str:
     """The path of a key's features, now or at a moment: values in order as segments, values by name as the query.
 
     >>> features_path("cards", "a/b"), features_path("shops", (7, True)), features_path("shops", {"id": 7})

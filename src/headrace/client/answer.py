@@ -20,8 +20,8 @@ from headrace.client.wire import Reply
 from headrace.errors import CODES, DataError, HeadraceError, MachineError, ProjectError, shown
 
 if TYPE_CHECKING:
+    from headrace.define.dimension import Keyed
     from headrace.define.feature_set import FeatureSet
-    from headrace.define.view import View
     from headrace.schema.types import Type
 
 HINT = "Is this the address of Headrace's serving process, and of a version that speaks the same way?"
@@ -52,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True):
     stale
         Whether the freshness exceeds the view's `max_staleness`, or is not known.
     mode
-        How it was computed: `micro-batch`, `real-time`, or `lake` for a past moment.
+        How it was computed: `micro-batch`, `real-time`, `lake` for a past moment, or `table` for a dimension.
 
     Examples
     --------
@@ -141,7 +141,7 @@ _exact_several = msgspec.json.Decoder(_Several, float_hook=decimal.Decimal)
 _positions = msgspec.json.Decoder(_Positions)
 
 
-def answer_of(reply: Reply, of: str | View | FeatureSet) -> Answer:
+def answer_of(reply: Reply, of: str | Keyed | FeatureSet) -> Answer:
     """The answer to a read; an error of the server's is raised."""
     refuse(reply)
     try:
@@ -151,7 +151,7 @@ def answer_of(reply: Reply, of: str | View | FeatureSet) -> Answer:
         raise _strange(reply, str(error)) from error
 
 
-def answers_of(reply: Reply, of: str | View | FeatureSet, count: int) -> list[Answer | Refused]:
+def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[Answer | Refused]:
     """The answers to a read of several keys; an error of the whole request is raised."""
     refuse(reply)
     try:

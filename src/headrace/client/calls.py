@@ -22,11 +22,11 @@ from headrace.errors import DataError, shown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from headrace.define.dimension import Keyed
     from headrace.define.feature_set import FeatureSet
     from headrace.define.stream import Stream
-    from headrace.define.view import View
 
-    Readable: TypeAlias = str | View | FeatureSet
+    Readable: TypeAlias = str | Keyed | FeatureSet
 
 LINES = "application/x-ndjson"
 

@@ -13,13 +13,13 @@ from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER
 if TYPE_CHECKING:
     import pandas as pd
 
+    from headrace.define.dimension import Keyed
     from headrace.define.feature_set import FeatureSet
-    from headrace.define.view import View
 
 FLAGS = ("as_of", "freshness_ms", "stale", "missing")
 
 
-def frame_of(view: str | View | FeatureSet, answers: Sequence[Answer]) -> pd.DataFrame:
+def frame_of(view: str | Keyed | FeatureSet, answers: Sequence[Answer]) -> pd.DataFrame:
     """Key columns, features, and how fresh each row is."""
     import pandas as pd
 
@@ -37,7 +37,7 @@ def frame_of(view: str | View | FeatureSet, answers: Sequence[Answer]) -> pd.Dat
     return pd.DataFrame(made)
 
 
-def _columns(view: str | View | FeatureSet, answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
+def _columns(view: str | Keyed | FeatureSet, answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
     if answers:
         return list(answers[0].key), list(answers[0].features)
     if isinstance(view, str):
@@ -45,7 +45,7 @@ def _columns(view: str | View | FeatureSet, answers: Sequence[Answer]) -> tuple[
     from headrace.define.feature_set import FeatureSet
 
     if isinstance(view, FeatureSet):
-        return list(dict.fromkeys(name for each in view.views for name in each.by)), list(view.columns)
+        return list(dict.fromkeys(name for each in view.keyed for name in each.by)), list(view.columns)
     return list(view.by), [feature.name for feature in view.features]
 
 

@@ -7,15 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.define.dimension import Keyed
     from headrace.define.feature_set import FeatureSet
-    from headrace.define.view import View
     from headrace.schema.types import Type
 
 
-def types_of(of: View | FeatureSet) -> dict[str, Type]:
+def types_of(of: Keyed | FeatureSet) -> dict[str, Type]:
     """The types of features by name; what an on-demand function gives has none."""
     from headrace.define.feature_set import FeatureSet
-    from headrace.define.view import Selection, View
+    from headrace.define.on_demand import OnDemand
+    from headrace.define.view import Selection
 
     if not isinstance(of, FeatureSet):
         return {feature.name: feature.type for feature in of.features}
@@ -23,7 +24,7 @@ def types_of(of: View | FeatureSet) -> dict[str, Type]:
     for member in of.members:
         if isinstance(member, Selection):
             found |= {name: member.view.feature(name).type for name in member.names}
-        elif isinstance(member, View):
+        elif not isinstance(member, OnDemand):
             found |= types_of(member)
     return found
 

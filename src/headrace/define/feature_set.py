@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.define.dimension import Attribute, Dimension, Keyed
 from headrace.define.name import name_of, text_of, texts_of
 from headrace.define.on_demand import OnDemand
 from headrace.define.view import Feature, Selection, View
 from headrace.errors import DefinitionError, shown, user_location
+from headrace.schema.types import Type
 
 Stored = Mapping[str, Mapping[str, Any]]
 Call = Callable[[OnDemand, Mapping[str, Any]], Any]
@@ -17,10 +19,10 @@ Call = Callable[[OnDemand, Mapping[str, Any]], Any]
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """Features of several views and on-demand functions. Made by `hr.feature_set`."""
+    """Features of several views, dimensions and on-demand functions. Made by `hr.feature_set`."""
 
     name: str
-    members: tuple[View | Selection | OnDemand, ...]
+    members: tuple[View | Dimension | Selection | OnDemand, ...]
     owner: str | None = None
     description: str | None = None
     tags: tuple[str, ...] = ()
@@ -32,13 +34,23 @@ class FeatureSet:
         return tuple(name for member in self.members for name in _names(member))
 
     @property
-    def views(self) -> tuple[View, ...]:
-        """Every view that must be read, those behind on-demand features included."""
-        found: dict[str, View] = {}
+    def keyed(self) -> tuple[Keyed, ...]:
+        """Every view and dimension that must be read, those behind on-demand features included."""
+        found: dict[str, Keyed] = {}
         for member in self.members:
-            for view in _views(member):
-                found.setdefault(view.name, view)
+            for each in _keyed(member):
+                found.setdefault(each.name, each)
         return tuple(found.values())
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views among them."""
+        return tuple(each for each in self.keyed if isinstance(each, View))
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The dimensions among them."""
+        return tuple(each for each in self.keyed if isinstance(each, Dimension))
 
     @property
     def on_demands(self) -> tuple[OnDemand, ...]:
@@ -56,7 +68,7 @@ class FeatureSet:
         Parameters
         ----------
         stored
-            The values of each view, by its name.
+            The values of each view and dimension, by its name.
         call
             Calls an on-demand feature with the values of its sources.
         """
@@ -64,24 +76,24 @@ class FeatureSet:
         for made in self.on_demands:
             values: dict[str, Any] = {}
             for source in made.sources:
-                values |= stored[source.name] if isinstance(source, View) else {source.name: found[source.name]}
+                values |= {source.name: found[source.name]} if isinstance(source, OnDemand) else stored[source.name]
             found[made.name] = call(made, values)
         return found
 
     @property
-    def picked(self) -> Iterator[tuple[View, Feature] | OnDemand]:
-        """What the values are of, in their order: features of views, and on-demand features."""
+    def picked(self) -> Iterator[tuple[Keyed, Feature | Attribute] | OnDemand]:
+        """What the values are of, in their order: features of views and dimensions, and on-demand features."""
         for member in self.members:
             if isinstance(member, OnDemand):
                 yield member
             else:
-                view = member if isinstance(member, View) else member.view
+                view = member.view if isinstance(member, Selection) else member
                 yield from ((view, view.feature(name)) for name in _names(member))
 
 
 def feature_set(
     name: str,
-    members: Sequence[View | Selection | OnDemand],
+    members: Sequence[View | Dimension | Selection | OnDemand],
     *,
     owner: str | None = None,
     description: str | None = None,
@@ -94,7 +106,7 @@ def feature_set(
     name
         What models and training sets call it.
     members
-        Views, parts of views (`view.only("a", "b")`) and on-demand features.
+        Views and dimensions, parts of them (`view.only("a", "b")`) and on-demand features.
     owner, description, tags
         For people who search.
 
@@ -111,8 +123,8 @@ def feature_set(
         hint = "As in hr.feature_set('fraud', [card_activity, amount_vs_median])."
         raise DefinitionError("bad-argument", "A feature set takes a list of members.", got=shown(members), hint=hint)
     for member in members:
-        if not isinstance(member, View | Selection | OnDemand):
-            message = f"Feature set {name!r} has a member that is neither a view nor an on-demand feature."
+        if not isinstance(member, View | Dimension | Selection | OnDemand):
+            message = f"Feature set {name!r} has a member that is no view, dimension or on-demand feature."
             raise DefinitionError("bad-argument", message, got=shown(member))
     made = FeatureSet(
         name,
@@ -127,19 +139,32 @@ def feature_set(
         hint = "Choose with view.only(...), or rename one of them."
         message = f"Feature set {name!r} has one name twice."
         raise DefinitionError("duplicate-name", message, got=shown(sorted(doubled)), hint=hint)
+    _refuse_two_types(made)
     return made
 
 
+def _refuse_two_types(made: FeatureSet) -> None:
+    """Refuse parts whose keys have a column in common, in two types: no one value could be its."""
+    found: dict[str, tuple[Keyed, Type]] = {}
+    for each in made.keyed:
+        for name, kind in each.key_types:
+            other, known = found.setdefault(name, (each, kind))
+            if known != kind:
+                message = f"Feature set {made.name!r} has parts that are kept by {name!r} in two types."
+                got, hint = f"{known} in {other.name!r}, {kind} in {each.name!r}", "Declare one type, or rename one."
+                raise DefinitionError("wrong-type", message, got=got, hint=hint)
+
+
 def _names(member: Any) -> tuple[str, ...]:
-    if isinstance(member, View):
+    if isinstance(member, View | Dimension):
         return tuple(feature.name for feature in member.features)
     return member.names if isinstance(member, Selection) else (member.name,)
 
 
-def _views(member: Any) -> tuple[View, ...]:
-    if isinstance(member, View):
+def _keyed(member: Any) -> tuple[Keyed, ...]:
+    if isinstance(member, View | Dimension):
         return (member,)
-    return (member.view,) if isinstance(member, Selection) else member.views
+    return (member.view,) if isinstance(member, Selection) else member.keyed
 
 
 def _chain(member: OnDemand) -> Iterator[OnDemand]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.define.dimension import Dimension, Keyed
 from headrace.define.name import name_of, text_of, texts_of
 from headrace.define.view import View
 from headrace.errors import DataError, DefinitionError, did_you_mean, shown, user_location
@@ -25,7 +26,7 @@ class OnDemand:
 
     name: str
     function: Callable[..., Any] = field(repr=False)
-    sources: tuple[View | OnDemand, ...]
+    sources: tuple[View | Dimension | OnDemand, ...]
     request: Schema
     parameters: tuple[str, ...]
     owner: str | None = None
@@ -37,13 +38,23 @@ class OnDemand:
         return self.function(*args, **kwargs)
 
     @property
-    def views(self) -> tuple[View, ...]:
-        """Every view whose features the function needs, directly or through another on-demand feature."""
-        found: dict[str, View] = {}
+    def keyed(self) -> tuple[Keyed, ...]:
+        """Every view and dimension whose features the function needs, directly or through another function."""
+        found: dict[str, Keyed] = {}
         for source in self.sources:
-            for view in (source,) if isinstance(source, View) else source.views:
-                found.setdefault(view.name, view)
+            for each in source.keyed if isinstance(source, OnDemand) else (source,):
+                found.setdefault(each.name, each)
         return tuple(found.values())
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views among them."""
+        return tuple(each for each in self.keyed if isinstance(each, View))
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The dimensions among them."""
+        return tuple(each for each in self.keyed if isinstance(each, Dimension))
 
     @property
     def fingerprint(self) -> str:
@@ -69,7 +80,7 @@ class OnDemand:
 
 
 def on_demand(
-    *sources: View | OnDemand,
+    *sources: View | Dimension | OnDemand,
     request: Mapping[str, Any] | None = None,
     owner: str | None = None,
     description: str | None = None,
@@ -80,7 +91,7 @@ def on_demand(
     Parameters
     ----------
     sources
-        Views, or other on-demand features, whose values the function takes by name.
+        Views, dimensions or other on-demand features, whose values the function takes by name.
     request
         Names to types of what the caller sends.
     owner, description, tags
@@ -100,9 +111,9 @@ def on_demand(
     place = user_location()
     given: tuple[Any, ...] = sources
     for source in given:
-        if not isinstance(source, View | OnDemand):
+        if not isinstance(source, View | Dimension | OnDemand):
             hint = "As in @hr.on_demand(card_activity, request={...})."
-            message = "@hr.on_demand takes views and on-demand features."
+            message = "@hr.on_demand takes views, dimensions and on-demand features."
             raise DefinitionError("bad-argument", message, got=shown(source), hint=hint)
 
     def wrap(function: Callable[..., Any]) -> OnDemand:
@@ -134,7 +145,7 @@ def _suspends(function: Callable[..., Any]) -> bool:
 def _refuse_unknown_parameters(made: OnDemand) -> None:
     known = [f.name for f in made.request] + [TIME]
     for source in made.sources:
-        known += [f.name for f in source.features] if isinstance(source, View) else [source.name]
+        known += [source.name] if isinstance(source, OnDemand) else [f.name for f in source.features]
     doubled = {name for name in known if known.count(name) > 1}
     for name, parameter in inspect.signature(made.function).parameters.items():
         place = f"function {made.name!r}"

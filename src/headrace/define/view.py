@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate import Aggregate, aggregate
 from headrace.clock import duration, show_duration
@@ -19,6 +19,9 @@ from headrace.define.window import Window
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
 from headrace.expression import Expression, both, literal, when
 from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Type
+
+if TYPE_CHECKING:
+    from headrace.define.dimension import Dimension
 
 MOST_FEATURES = 1_000
 
@@ -83,6 +86,11 @@ class View:
         """The key's columns over the stream's own fields."""
         return tuple((name, self.stream.column(name)) for name in self.by)
 
+    @property
+    def key_types(self) -> tuple[tuple[str, Type], ...]:
+        """The columns of the key with their types."""
+        return tuple((name, column.type) for name, column in self.key)
+
     def feature(self, name: str) -> Feature:
         """One feature by its name."""
         for feature in self.features:
@@ -105,9 +113,9 @@ class View:
 
 @dataclass(frozen=True)
 class Selection:
-    """Some features of a view, in the order named."""
+    """Some features of a view or a dimension, in the order named."""
 
-    view: View
+    view: View | Dimension
     names: tuple[str, ...]
 
 

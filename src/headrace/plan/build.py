@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import combinations
 from math import gcd
 from typing import Any
 
 from headrace.aggregate import Events, Span
+from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.over import default_resolution
@@ -22,7 +24,9 @@ from headrace.define.window import Window
 from headrace.errors import DefinitionError, shown
 from headrace.expression import Expression, either, literal, when
 from headrace.plan.capability import reason_against
-from headrace.plan.model import Admission, Partial, Plan, PlannedFeature, PlannedTerm, TileSet
+from headrace.plan.model import Admission, Partial, Plan, PlannedDimension, PlannedFeature, PlannedTerm, TileSet
+
+READ_BY_NAME: dict[type, str] = {View: "view", Dimension: "dimension", FeatureSet: "feature set"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Definitions:
     views: tuple[View, ...]
     on_demands: tuple[OnDemand, ...]
     feature_sets: tuple[FeatureSet, ...]
+    dimensions: tuple[Dimension, ...]
 
 
 def gather(defined: Iterable[Any]) -> Definitions:
@@ -41,12 +46,13 @@ def gather(defined: Iterable[Any]) -> Definitions:
     >>> gather([]).views
     ()
     """
-    found: dict[type, dict[str, Any]] = {Stream: {}, View: {}, OnDemand: {}, FeatureSet: {}}
+    kinds = (Stream, View, OnDemand, FeatureSet, Dimension)
+    found: dict[type, dict[str, Any]] = {kind: {} for kind in kinds}
 
     def add(thing: Any) -> None:
         match thing:
             case FeatureSet():
-                for part in (*thing.views, *thing.on_demands):
+                for part in (*thing.keyed, *thing.on_demands):
                     add(part)
             case OnDemand():
                 for source in thing.sources:
@@ -55,8 +61,10 @@ def gather(defined: Iterable[Any]) -> Definitions:
                 add(thing.stream.base)
             case Stream():
                 thing = thing.base
+            case Dimension():
+                pass
             case _:
-                hint = "Give streams, views, on-demand features and feature sets."
+                hint = "Give streams, views, dimensions, on-demand features and feature sets."
                 raise DefinitionError("bad-argument", "This is not a definition.", got=shown(thing), hint=hint)
         held = found[type(thing)].setdefault(thing.name, thing)
         if held != thing:
@@ -66,15 +74,17 @@ def gather(defined: Iterable[Any]) -> Definitions:
 
     for thing in defined:
         add(thing)
-    _refuse_shared_names(found[View], found[FeatureSet])
-    return Definitions(*(tuple(found[kind].values()) for kind in (Stream, View, OnDemand, FeatureSet)))
+    _refuse_shared_names(found)
+    return Definitions(*(tuple(found[kind].values()) for kind in kinds))
 
 
-def _refuse_shared_names(views: dict[str, View], sets: dict[str, FeatureSet]) -> None:
-    for name in views.keys() & sets.keys():
-        message = f"A view and a feature set are both called {name!r}."
-        hint = "Both are read by name: rename one."
-        raise DefinitionError("duplicate-name", message, got=shown(name), hint=hint, where=sets[name].location)
+def _refuse_shared_names(found: dict[type, dict[str, Any]]) -> None:
+    for (first, one), (second, other) in combinations(READ_BY_NAME.items(), 2):
+        for name in found[first].keys() & found[second].keys():
+            message = f"A {one} and a {other} are both called {name!r}."
+            hint = "Both are read by name: rename one."
+            place = found[second][name].location
+            raise DefinitionError("duplicate-name", message, got=shown(name), hint=hint, where=place)
 
 
 def build(defined: Iterable[Any], mode: str = "micro-batch", log: str = "kafka") -> Plan:
@@ -106,6 +116,7 @@ def build(defined: Iterable[Any], mode: str = "micro-batch", log: str = "kafka")
         on_demands=all_of.on_demands,
         feature_sets=all_of.feature_sets,
         mode=mode,
+        dimensions=tuple(PlannedDimension(each) for each in all_of.dimensions),
     )
 
 

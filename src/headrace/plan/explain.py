@@ -6,7 +6,17 @@ from typing import Any
 
 from headrace.clock import show_duration
 from headrace.plan.capability import MODES, STAGES
-from headrace.plan.model import DEDUPLICATION, LANES, TILES, Admission, Plan, PlannedFeature, TileSet, shown_retention
+from headrace.plan.model import (
+    DEDUPLICATION,
+    LANES,
+    TILES,
+    Admission,
+    Plan,
+    PlannedDimension,
+    PlannedFeature,
+    TileSet,
+    shown_retention,
+)
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -17,6 +27,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "admissions": [_admission_json(stage) for stage in plan.admissions],
         "tile_sets": [_tile_set_json(tiles) for tiles in plan.tile_sets],
         "features": [_feature_json(planned) for planned in plan.features],
+        "dimensions": [_dimension_json(planned) for planned in plan.dimensions],
         "on_demand": [
             {
                 "name": made.name,
@@ -24,6 +35,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "request": [str(field) for field in made.request],
                 "parameters": list(made.parameters),
                 "views": [view.name for view in made.views],
+                "dimensions": [dimension.name for dimension in made.dimensions],
                 "mode": "at read time",
             }
             for made in plan.on_demands
@@ -76,11 +88,18 @@ def _feature_json(planned: PlannedFeature) -> dict[str, Any]:
     }
 
 
+def _dimension_json(planned: PlannedDimension) -> dict[str, Any]:
+    dimension = planned.dimension
+    features = [{"id": f"{dimension.name}.{each.name}", "type": str(each.type)} for each in dimension.features]
+    return {"fingerprint": planned.fingerprint, **planned.form, "features": features, "mode": "at read time"}
+
+
 def text(plan: Plan) -> str:
     """The whole plan as people read it."""
     parts = [f"plan {plan.fingerprint}, {plan.mode}"]
     parts += [_admission_text(stage) for stage in plan.admissions]
     parts += [_tile_set_text(plan, tiles) for tiles in plan.tile_sets]
+    parts += [_dimension_text(planned) for planned in plan.dimensions]
     if plan.on_demands:
         parts.append("on demand, at read time\n" + "\n".join(_on_demand_line(made) for made in plan.on_demands))
     if plan.feature_sets:
@@ -127,6 +146,17 @@ def _tile_set_text(plan: Plan, tiles: TileSet) -> str:
 def _state_text(tiles: TileSet) -> str:
     called = {DEDUPLICATION: "event ids", TILES: "tiles"}
     return ", ".join(f"{called[name]} for {show_duration(kept)}" for name, kept in tiles.state_retention.items())
+
+
+def _dimension_text(planned: PlannedDimension) -> str:
+    dimension = planned.dimension
+    until = "" if dimension.valid_to is None else f" to {dimension.valid_to}"
+    lines = [
+        f"{dimension.name}  {planned.fingerprint}",
+        f"  {dimension.path} by {', '.join(dimension.by)}, valid from {dimension.valid_from}{until}; at read time",
+    ]
+    lines += [f"  feature {dimension.name}.{each.name}: {each.type}" for each in dimension.features]
+    return "\n".join(lines)
 
 
 def _on_demand_line(made: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.aggregate import Monoid
 from headrace.clock import MINUTE, show_duration
+from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -175,6 +176,31 @@ class PlannedFeature:
 
 
 @dataclass(frozen=True)
+class PlannedDimension:
+    """A dimension: nothing runs for it, its table is read where its values are wanted."""
+
+    dimension: Dimension
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """All that decides what a row means. What rows there are is not part of it."""
+        dimension = self.dimension
+        return {
+            "dimension": dimension.name,
+            "path": dimension.path,
+            "key": list(dimension.by),
+            "schema": dimension.schema.form,
+            "valid_from": dimension.valid_from,
+            "valid_to": dimension.valid_to,
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the definition."""
+        return fingerprint(self.form)
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a project runs."""
 
@@ -184,6 +210,7 @@ class Plan:
     on_demands: tuple[OnDemand, ...]
     feature_sets: tuple[FeatureSet, ...]
     mode: str
+    dimensions: tuple[PlannedDimension, ...] = ()
 
     def tile_sets_of(self, view: str | None) -> tuple[TileSet, ...]:
         """The tile sets that a view's features are read from; all of them when no view is named."""
@@ -200,12 +227,15 @@ class Plan:
     @cached_property
     def fingerprint(self) -> str:
         """A digest of everything that decides a value."""
+        held = {each.dimension.name: each.fingerprint for each in self.dimensions}
         return fingerprint(
             {
                 "tiles": sorted(tiles.fingerprint for tiles in self.tile_sets),
                 "features": {feature.id: feature.fingerprint for feature in self.features},
                 "on_demand": {made.name: made.fingerprint for made in self.on_demands},
                 "sets": {chosen.name: chosen.columns for chosen in self.feature_sets},
+                # Without any, the fingerprint is what it was before there were dimensions.
+                **({"dimensions": held} if held else {}),
             }
         )
 

@@ -2,6 +2,7 @@
 
     partials, reading            the tiles' columns, merged into values
     key, readable, on_demand     keys, what can be read by name, functions over request values
+    dimensions, dimension_index  tables in memory, looked at in the background
     reads, batch                 one key and many, as JSON; sampled by `samples`, at moments of `steady`
     body, events                 events in
     front, access, limits, gate  who may ask, how much at once, who waits

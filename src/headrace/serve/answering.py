@@ -71,7 +71,7 @@ def told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Ma
         headers = {"connection": "close"}
     elif status == 401:
         headers = {"www-authenticate": challenge(request.url.path)}
-    elif error.code in ("too-stale", "lake-behind"):
+    elif error.code in ("too-stale", "lake-behind", "dimension-unread"):
         headers = {"retry-after": str(RETRY)}
     return status, error_json(error), headers
 

@@ -27,6 +27,7 @@ from headrace.schema.wire import SchemaIds
 from headrace.serve.app import Parts, build_app
 from headrace.serve.beside import Beside, Work, once
 from headrace.serve.connections import Connections
+from headrace.serve.dimensions import Dimensions
 from headrace.serve.events import Intake
 from headrace.serve.front import Standing
 from headrace.serve.limits import Limits
@@ -72,15 +73,17 @@ class Answering:
         terms: Terms | None = None,
         tables: Tables = lambda _: {},
         metrics: Metrics | None = None,
+        dimensions: Dimensions | None = None,
     ) -> None:
         plan, limits, clock = reader.plan, limits or Limits(), clock or SystemClock()
         self.terms = terms or Terms()
-        self.standing = Standing(self.terms.access, metrics or Metrics(), work_of(limits, clock))
+        dimensions = dimensions or Dimensions()
+        self.standing = Standing(self.terms.access, metrics or Metrics(), work_of(limits, clock), dimensions)
         self._answered = watch.answered
         self.samples = Samples(plan, log, named, self.terms.sample, tell=self._sampled)
-        intake, past = Intake(plan, log, named, clock, ids), Past(tables, log, named)
+        intake, past = Intake(plan, log, named, clock, ids), Past(tables, log, named, dimensions)
         self.app = build_app(Parts(reader, intake, watch, limits, self.samples, past, self.standing))
-        self.beside: tuple[Work, ...] = (self.samples.run,)
+        self.beside: tuple[Work, ...] = (self.samples.run, dimensions.run)
 
     def _sampled(self, *, kept: int = 0, dropped: int = 0) -> None:
         self.standing.metrics.sampled(kept=kept, dropped=dropped)

@@ -74,7 +74,10 @@ class Handlers:
         self._reading_room = room_for(parts.limits)
         self._reading_room.status = 503
         self.work = parts.standing.work
-        self._reads = Reads(parts.reader, self.work.clock, parts.watch, parts.samples, parts.standing.metrics)
+        standing = parts.standing
+        self._reads = Reads(
+            parts.reader, self.work.clock, parts.watch, parts.samples, standing.metrics, standing.dimensions
+        )
 
     async def features(self, request: Request) -> Response:
         """All features of a key."""

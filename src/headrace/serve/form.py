@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.clock import show_time
-from headrace.define.view import View
+from headrace.define.dimension import Keyed
 from headrace.schema.types import List, Struct, Timestamp, Type
 from headrace.serve.reading import Answer
 
 
-def answer_json(view: View, answer: Answer) -> dict[str, Any]:
+def answer_json(view: Keyed, answer: Answer) -> dict[str, Any]:
     """What `GET /v1/features/...` says.
 
     >>> import headrace as hr
@@ -34,10 +34,10 @@ def answer_json(view: View, answer: Answer) -> dict[str, Any]:
     }
 
 
-_known: dict[int, tuple[View, tuple[tuple[str, Type], ...]]] = {}
+_known: dict[int, tuple[Keyed, tuple[tuple[str, Type], ...]]] = {}
 
 
-def _types(view: View) -> tuple[tuple[str, Type], ...]:
+def _types(view: Keyed) -> tuple[tuple[str, Type], ...]:
     """A view's features with their types, worked out once; it is kept with the view, so that its id stays its own."""
     known = _known.get(id(view))
     if known is None:

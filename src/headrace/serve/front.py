@@ -17,6 +17,7 @@ from headrace.clock import SystemClock
 from headrace.errors import HeadraceError
 from headrace.serve.access import READ, WRITE, Access
 from headrace.serve.answering import json_answer, told
+from headrace.serve.dimensions import Dimensions
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
 from headrace.serve.work import Work, work_of
@@ -35,11 +36,13 @@ class Standing:
     access: Access = field(default_factory=Access)
     metrics: Metrics = field(default_factory=Metrics)
     work: Work = field(default_factory=lambda: work_of(Limits(), SystemClock()))
+    dimensions: Dimensions = field(default_factory=Dimensions)
     draining: bool = False
 
     def tell(self) -> None:
-        """Let the metrics have what is under way now."""
+        """Let the metrics have what is under way now, and how old tables are."""
         self.work.tell(self.metrics)
+        self.dimensions.tell(self.metrics)
 
 
 def route_of(path: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from headrace.define.view import View
+from headrace.define.dimension import Keyed
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Integer, Type
 from headrace.store.changelog import Key, KeyPart
@@ -43,31 +43,29 @@ def named(query: bytes) -> dict[str, str]:
     return found
 
 
-def key_of(view: View, parts: Sequence[str]) -> Key:
+def key_of(view: Keyed, parts: Sequence[str]) -> Key:
     """A key from its parts in order."""
     if len(parts) != len(view.by):
         path = "/".join(["", "v1", "features", view.name, *(f"{{{name}}}" for name in view.by)])
-        message = f"View {view.name!r} is kept by {_columns(len(view.by))}, but the path names {len(parts)}."
+        message = (
+            f"{type(view).__name__} {view.name!r} is kept by {_columns(len(view.by))}, but the path names {len(parts)}."
+        )
         hint = f"Ask for {path} and write a slash inside a key as %2F."
         raise DataError("bad-request", message, got=shown(list(parts)), hint=hint)
-    return tuple(part_of(name, kind, part) for (name, kind), part in zip(_types(view), parts, strict=True))
+    return tuple(part_of(name, kind, part) for (name, kind), part in zip(view.key_types, parts, strict=True))
 
 
-def key_of_names(view: View, given: Mapping[str, str]) -> Key:
+def key_of_names(view: Keyed, given: Mapping[str, str]) -> Key:
     """A key from its parts by name."""
     for name in given:
         if name not in view.by:
-            message = f"View {view.name!r} has no such column in its key."
+            message = f"{type(view).__name__} {view.name!r} has no such column in its key."
             raise DataError("bad-request", message, got=shown(name), hint=did_you_mean(name, view.by))
     missing = [name for name in view.by if name not in given]
     if missing:
-        message = f"View {view.name!r} needs its whole key."
+        message = f"{type(view).__name__} {view.name!r} needs its whole key."
         raise DataError("bad-request", message, got=shown(dict(given)), hint=f"Give {', '.join(missing)} too.")
     return key_of(view, [given[name] for name in view.by])
-
-
-def _types(view: View) -> list[tuple[str, Type]]:
-    return [(name, column.type) for name, column in view.key]
 
 
 def _columns(count: int) -> str:

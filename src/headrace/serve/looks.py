@@ -49,11 +49,14 @@ class Looks:
 
     async def ready(self, _: Request) -> Response:
         """Whether values can be served, and what is waited for."""
-        said = self._watch.readiness()
+        tables = self._standing.dimensions
+        said = {**self._watch.readiness(), **tables.readiness()}
+        # It answers all the same, from what it last read.
+        failing = {"failing_dimensions": sorted(tables.failing)} if tables.failing else {}
         if self._standing.draining:
-            return json_answer({"ready": False, **said, "draining": True}, status=503)
+            return json_answer({"ready": False, **said, **failing, "draining": True}, status=503)
         ready = all(said.values())
-        return json_answer({"ready": ready, **said}, status=200 if ready else 503)
+        return json_answer({"ready": ready, **said, **failing}, status=200 if ready else 503)
 
     async def status(self, _: Request) -> Response:
         """What the page shows."""
@@ -78,5 +81,8 @@ class Looks:
         return Response(text, headers={"cache-control": "no-store"}, media_type=_PROMETHEUS)
 
     async def _status(self) -> dict[str, Any]:
-        """How things stand; another process may have to be asked."""
-        return await run_in_threadpool(self._watch.status)
+        """How things stand; another process may have to be asked, but tables are in this one."""
+        told, tables = await run_in_threadpool(self._watch.status), self._standing.dimensions
+        waiting = [part for part, there in tables.readiness().items() if not there]
+        ready = {"ready": told["ready"] and not waiting, "waiting_for": [*told["waiting_for"], *waiting]}
+        return told | ready | {"dimensions": tables.status()}

@@ -47,6 +47,10 @@ HELP = {
     "headrace_store_tiles": ("gauge", "Tiles in the store."),
     "headrace_store_levels": ("gauge", "Rows of merged tiles in the store."),
     "headrace_store_bytes": ("gauge", "Bytes of the store."),
+    "headrace_dimension_rows": ("gauge", "Rows of a dimension's table in memory; 0 before it was read."),
+    "headrace_dimension_bytes": ("gauge", "Bytes of a dimension's table in memory, of each process that answers."),
+    "headrace_dimension_age_seconds": ("gauge", "Seconds since a dimension's table was last seen to be the same."),
+    "headrace_dimension_failing": ("gauge", "1 when a dimension's table could not be read at the last look."),
     "headrace_ready": ("gauge", "1 when values can be served."),
     "headrace_clock_behind_seconds": ("gauge", "Seconds that the clock lies behind the latest moment of an answer."),
 }
@@ -83,6 +87,10 @@ class Metrics:
         self._working = self._gauge("headrace_working", "livesum")
         self._waiting = self._gauge("headrace_waiting", "livesum")
         self._behind = self._gauge("headrace_clock_behind_seconds", "livemax")
+        self._dimensions = [
+            self._gauge(f"headrace_dimension_{what}", "livemax", "dimension")
+            for what in ("rows", "bytes", "age_seconds", "failing")
+        ]
         self._kept = self._counter("headrace_samples_kept_total")
         self._dropped = self._counter("headrace_samples_dropped_total")
         self._children: dict[tuple[Any, ...], Any] = {}
@@ -98,8 +106,8 @@ class Metrics:
     def _counter(self, name: str, *labels: str) -> Counter:
         return Counter(*self._named(name, *labels), **self._in)
 
-    def _gauge(self, name: str, together: Any) -> Gauge:
-        return Gauge(*self._named(name), multiprocess_mode=together, **self._in)
+    def _gauge(self, name: str, together: Any, *labels: str) -> Gauge:
+        return Gauge(*self._named(name, *labels), multiprocess_mode=together, **self._in)
 
     def _child(self, of: Counter | Histogram, *labels: str) -> Any:
         """The counter of some labels; to look for it takes longer than to count."""
@@ -153,6 +161,11 @@ class Metrics:
         self._working.set(working)
         self._waiting.set(waiting)
         self._behind.set(clock_behind)
+
+    def dimension(self, name: str, *, rows: int, size: int, age: float, failing: bool) -> None:
+        """Say how the table of a dimension stands; its age is in seconds."""
+        for gauge, value in zip(self._dimensions, (rows, size, age, failing), strict=True):
+            gauge.labels(name).set(value)
 
     def text(self, status: Mapping[str, Any]) -> str:
         """Everything as Prometheus reads it; `status` is what `Monitor.status` says."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.clock import parse_timestamp
+from headrace.define.dimension import Attribute, Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.view import Feature, Selection
@@ -15,6 +16,7 @@ from headrace.errors import DataError
 from headrace.schema.json_schema import json_schema
 from headrace.schema.types import Boolean, Decimal, Integer, List, Schema, Struct, Timestamp, Type
 from headrace.serve.answering import error_json
+from headrace.serve.dimensions import TABLE, answer
 from headrace.serve.form import answer_json
 from headrace.serve.readable import Readable
 from headrace.serve.reading import Reader
@@ -28,12 +30,16 @@ FRESHNESS: Json = {
     "as_of": {
         "type": ["string", "null"],
         "format": "date-time",
-        "description": "All that had arrived before is included; null while the pipeline has not said anything.",
+        "description": "All that had arrived before is included; null while the pipeline has not said anything. Of a "
+        "dimension, when its table was last looked at.",
     },
     "freshness_ms": {"type": ["number", "null"], "description": "Milliseconds from `as_of` to `at`."},
-    "missing": {"type": "boolean", "description": "There is nothing of this key at all."},
-    "stale": {"type": "boolean", "description": "Older than the view's `max_staleness`, or of unknown age."},
-    "mode": {"enum": ["micro-batch", "real-time", "lake"]},
+    "missing": {"type": "boolean", "description": "There is nothing of this key at all, or no valid row."},
+    "stale": {
+        "type": "boolean",
+        "description": "Older than the view's `max_staleness`, of unknown age, or of a table that cannot be read now.",
+    },
+    "mode": {"enum": ["micro-batch", "real-time", "lake", TABLE]},
 }
 
 
@@ -56,7 +62,7 @@ def error_schema() -> Json:
 
 def _refused() -> DataError:
     hint = "Did you mean 'card_activity'?"
-    return DataError("not-found", "There is no such view or feature set.", got="'crad'", hint=hint)
+    return DataError("not-found", "There is no such view, dimension or feature set.", got="'crad'", hint=hint)
 
 
 def value_schema(kind: Type, *, nullable: bool) -> Json:
@@ -101,7 +107,7 @@ def features_schema(of: Readable) -> Json:
     return object_of(found)
 
 
-def _feature(feature: Feature) -> Json:
+def _feature(feature: Feature | Attribute) -> Json:
     form = value_schema(feature.type, nullable=feature.nullable)
     said = ". ".join(text for text in (feature.description, feature.summary) if text)
     return {**form, "description": said}
@@ -118,11 +124,13 @@ def answer_schema(of: Readable) -> Json:
 
 
 def answer_example(of: Readable, reader: Reader) -> Json | None:
-    """What is answered of a view of which nothing is known yet; a set has none, its functions are not called here."""
+    """What is answered of a key of which nothing is known yet; a set has none, its functions are not called here."""
     if of.feature_set is not None:
         return None
     (view,) = of.views
     key = tuple(key_example(of)[name] for name in view.by)
+    if isinstance(view, Dimension):
+        return answer_json(view, answer(view, key, None, MOMENT, MOMENT, stale=False))
     return answer_json(view, reader.read(view.name, key, MOMENT))
 
 

@@ -26,8 +26,8 @@ def _template() -> str:
 
 
 def render(status: Mapping[str, Any]) -> str:
-    """The page for a status as `Monitor.status` gives it."""
-    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _latency, _filler)
+    """The page for a status as `Monitor.status` gives it, perhaps with the dimensions of the process that is asked."""
+    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _dimensions, _latency, _filler)
     parts = [part(status) for part in shown]
     filled = {
         "project": escape(status["project"]),
@@ -42,7 +42,7 @@ def render(status: Mapping[str, Any]) -> str:
 
 def _shape(status: Mapping[str, Any]) -> str:
     """Which rows there are: when it changes, the script loads the page again."""
-    listed = [list(status[part]) for part in ("streams", "lake", "tile_sets", "views")]
+    listed = [list(status.get(part, {})) for part in ("streams", "lake", "tile_sets", "views", "dimensions")]
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -156,14 +156,30 @@ def _views(status: Mapping[str, Any]) -> str:
             ),
         ]
         rows.append(_row(name, cells))
-        inputs = "".join(
-            f'<input name="{escape(column)}" placeholder="{escape(column)}" aria-label="{escape(column)}">'
-            for column in view["key"]
-        )
-        forms.append(
-            f'<form action="/v1/features/{escape(name)}">{inputs}<button>Read {escape(name)}</button></form><pre></pre>'
-        )
+        forms.append(_form(name, view["key"]))
     return _section("Views", [_table(heads, rows) + "".join(forms)] if rows else [])
+
+
+def _form(name: str, key: Iterable[str]) -> str:
+    """Reads a key."""
+    inputs = "".join(
+        f'<input name="{escape(column)}" placeholder="{escape(column)}" aria-label="{escape(column)}">'
+        for column in key
+    )
+    return f'<form action="/v1/features/{escape(name)}">{inputs}<button>Read {escape(name)}</button></form><pre></pre>'
+
+
+def _dimensions(status: Mapping[str, Any]) -> str:
+    heads = ["dimension", "by", "features", "rows", "keys", "size", "looked at", "cannot be read"]
+    kinds = (("features", "count"), ("rows", "count"), ("keys", "count"), ("bytes", "bytes"), ("age_ms", "ms"))
+    rows, held = [], status.get("dimensions", {})
+    for name, told in held.items():
+        at = f"dimensions/{name}"
+        cells = [f"<td>{escape(', '.join(told['key']))}</td>"]
+        cells += [_cell(status, f"{at}/{field}", kind) for field, kind in kinds]
+        rows.append(_row(name, [*cells, _cell(status, f"{at}/failing", "text", alarm=True)]))
+    forms = "".join(_form(name, told["key"]) for name, told in held.items())
+    return _section("Dimensions", [_table(heads, rows) + forms]) if rows else ""
 
 
 def _filler(status: Mapping[str, Any]) -> str:

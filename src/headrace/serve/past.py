@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from headrace.clock import parse_timestamp, show_time
 from headrace.config import Names
+from headrace.define.dimension import Dimension
 from headrace.define.stream import Stream
 from headrace.define.view import View
 from headrace.errors import DataError, shown
 from headrace.log.protocol import Log
+from headrace.serve.dimensions import Dimensions
 from headrace.serve.readable import Readable
 from headrace.serve.reading import Answer
 from headrace.store.changelog import KeyPart
@@ -29,14 +31,20 @@ Tables = Callable[[Stream], "Mapping[str, LakeTable]"]
 
 
 class Past:
-    """Reads past values of a project's views."""
+    """Reads past values of a project's views and dimensions."""
 
-    def __init__(self, tables: Tables, log: Log, named: Names) -> None:
+    def __init__(self, tables: Tables, log: Log, named: Names, dimensions: Dimensions | None = None) -> None:
         self._tables, self._log, self._named = tables, log, named
+        self._dimensions = dimensions or Dimensions()
 
     def read(self, of: Readable, key: Mapping[str, KeyPart], t: int) -> dict[str, Answer]:
-        """What every view behind a name had of a key at a moment."""
-        return {view.name: self._view(view, key, t) for view in of.views}
+        """What every view and dimension behind a name had of a key at a moment."""
+        return {view.name: self._read(view, key, t) for view in of.views}
+
+    def _read(self, view: View | Dimension, key: Mapping[str, KeyPart], t: int) -> Answer:
+        if isinstance(view, Dimension):
+            return self._dimensions.read(view, [tuple(key[name] for name in view.by)], t)[0]
+        return self._view(view, key, t)
 
     def _view(self, view: View, key: Mapping[str, KeyPart], t: int) -> Answer:
         from headrace.lake.complete import complete

@@ -1,4 +1,4 @@
-"""What can be read by name: a view, or a feature set with all the views behind it.
+"""What can be read by name: a view, a dimension, or a feature set with all that is behind it.
 
 Keys come as text (a path, a query) or as JSON. In JSON a value is of its column's type, or the text that a path would
 have for it. Values are read by `reads`; how text becomes a key's value is in `key`.
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from headrace.define.dimension import Keyed
 from headrace.define.feature_set import FeatureSet
-from headrace.define.view import View
 from headrace.errors import DataError, ProjectError, did_you_mean, shown
 from headrace.plan.model import Plan
 from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Integer, Type
@@ -22,10 +22,10 @@ from headrace.store.changelog import KeyPart
 
 @dataclass(frozen=True)
 class Readable:
-    """A name, the views to read for it, and the feature set when it is one."""
+    """A name, the views and dimensions to read for it, and the feature set when it is one."""
 
     name: str
-    views: tuple[View, ...]
+    views: tuple[Keyed, ...]
     feature_set: FeatureSet | None = None
 
     @cached_property
@@ -36,7 +36,7 @@ class Readable:
     @cached_property
     def types(self) -> dict[str, Type]:
         """The type of each column."""
-        return {name: column.type for view in self.views for name, column in view.key}
+        return {name: kind for view in self.views for name, kind in view.key_types}
 
     @cached_property
     def ordered(self) -> bool:
@@ -54,9 +54,10 @@ def readables(plan: Plan) -> dict[str, Readable]:
     >>> list(readables(build([hr.feature_set("habits", [users])])))
     ['users', 'habits']
     """
-    views = {planned.view.name: planned.view for planned in plan.features}
+    views: dict[str, Keyed] = {planned.view.name: planned.view for planned in plan.features}
+    views |= {planned.dimension.name: planned.dimension for planned in plan.dimensions}
     found = {name: Readable(name, (view,)) for name, view in views.items()}
-    return found | {each.name: Readable(each.name, each.views, each) for each in plan.feature_sets}
+    return found | {each.name: Readable(each.name, each.keyed, each) for each in plan.feature_sets}
 
 
 def find(known: Mapping[str, Readable], name: str) -> Readable:
@@ -64,7 +65,7 @@ def find(known: Mapping[str, Readable], name: str) -> Readable:
     found = known.get(name)
     if found is None:
         hint = did_you_mean(name, known)
-        raise ProjectError("not-found", "There is no such view or feature set.", got=shown(name), hint=hint)
+        raise ProjectError("not-found", "There is no such view, dimension or feature set.", got=shown(name), hint=hint)
     return found
 
 

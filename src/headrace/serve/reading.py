@@ -46,7 +46,7 @@ class Answer(msgspec.Struct, frozen=True):
     stale
         Whether the freshness exceeds the view's `max_staleness`, or is not known.
     mode
-        How the tiles are computed: `micro-batch` or `real-time`.
+        How the tiles are computed, `micro-batch` or `real-time`; `lake` for a past moment, `table` for a dimension.
     """
 
     view: str

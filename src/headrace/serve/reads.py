@@ -13,10 +13,12 @@ from typing import Any
 import msgspec
 
 from headrace.clock import show_duration, show_time
+from headrace.define.dimension import Dimension, Keyed
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.view import View
 from headrace.errors import DataError, MachineError
+from headrace.serve.dimensions import TABLE, Dimensions
 from headrace.serve.form import answer_json, value_json
 from headrace.serve.metrics import Metrics
 from headrace.serve.on_demand import Requests, computed, computed_json
@@ -28,7 +30,7 @@ from headrace.serve.watch import Watch
 from headrace.store.changelog import Key, KeyPart
 
 REFUSE = "refuse"
-MODES = ("lake", "micro-batch", "real-time")
+MODES = ("lake", "micro-batch", "real-time", TABLE)
 """From the slowest to the quickest."""
 RequestValues = Mapping[str, Mapping[str, Any]]
 """For each on-demand feature, what the caller sent for it."""
@@ -37,9 +39,17 @@ RequestValues = Mapping[str, Mapping[str, Any]]
 class Reads:
     """Answers by name and key."""
 
-    def __init__(self, reader: Reader, clock: Steady, watch: Watch, samples: Samples, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        clock: Steady,
+        watch: Watch,
+        samples: Samples,
+        metrics: Metrics,
+        dimensions: Dimensions,
+    ) -> None:
         self._reader, self.clock, self._watch, self._samples = reader, clock, watch, samples
-        self._metrics = metrics
+        self._metrics, self._dimensions = metrics, dimensions
         self._known = readables(reader.plan)
         self._requests = {name: Requests(each.feature_set) for name, each in self._known.items()}
         self._tiles = {planned.view.name: planned.tile_set for planned in reader.plan.features}
@@ -57,27 +67,41 @@ class Reads:
         return told(of, key, self.read(of, [key], t)[0], requests, stale)
 
     def read(self, of: Readable, keys: Sequence[Mapping[str, KeyPart]], t: int) -> list[dict[str, Answer]]:
-        """What every view behind a name has of each key; the keys of a view come from one state of the store."""
+        """What every view and dimension behind a name has of each key; the keys of each come from one state of it."""
         views = {
             view.name: self._read(view, [tuple(key[name] for name in view.by) for key in keys], t) for view in of.views
         }
         return [{view: answers[place] for view, answers in views.items()} for place in range(len(keys))]
 
-    def _read(self, view: View, keys: Sequence[Key], t: int) -> list[Answer]:
-        """Reads of some keys, timed, and perhaps sampled with what was known before them."""
-        started, sampled = time.perf_counter(), [self._samples.wanted() for _ in keys]
-        # Asked for before the read: what is included up to there is in the values, whatever comes in between.
-        said = self._reader.progress(self._tiles[view.name]) if any(sampled) else None
-        answers = self._reader.read_many(view.name, keys, t)
-        if self.clock.back:
-            answers = [msgspec.structs.replace(answer, stale=True) for answer in answers]
+    def _read(self, view: Keyed, keys: Sequence[Key], t: int) -> list[Answer]:
+        """Reads of some keys, timed and counted."""
+        started = time.perf_counter()
+        if isinstance(view, Dimension):
+            answers = self._as_of_the_clock(self._dimensions.read(view, keys, t))
+        else:
+            answers = self._sampled(view, keys, t)
         self._watch.reads.append((time.perf_counter() - started) * 1e6 / len(keys))
         self._watch.answered["features"] += len(keys)
-        for answer, kept in zip(answers, sampled, strict=True):
+        for answer in answers:
             self._metrics.read(view.name, stale=answer.stale, missing=answer.missing)
+        return answers
+
+    def _sampled(self, view: View, keys: Sequence[Key], t: int) -> list[Answer]:
+        """Reads of a view, perhaps kept with what was known before them."""
+        sampled = [self._samples.wanted() for _ in keys]
+        # Asked for before the read: what is included up to there is in the values, whatever comes in between.
+        said = self._reader.progress(self._tiles[view.name]) if any(sampled) else None
+        answers = self._as_of_the_clock(self._reader.read_many(view.name, keys, t))
+        for answer, kept in zip(answers, sampled, strict=True):
             if kept:
                 self._samples.offer(view, answer, said)
         return answers
+
+    def _as_of_the_clock(self, answers: list[Answer]) -> list[Answer]:
+        """Answers that say so when they were made while the clock was set back."""
+        if not self.clock.back:
+            return answers
+        return [msgspec.structs.replace(answer, stale=True) for answer in answers]
 
 
 def told(
@@ -92,19 +116,22 @@ def told(
     return set_json(of.feature_set, key, answers, requests)
 
 
-def _refuse_stale(view: View, answer: Answer) -> None:
+def _refuse_stale(view: Keyed, answer: Answer) -> None:
     if not answer.stale:
         return
+    hint = "Ask again later, or with stale=flag to have them all the same."
+    if isinstance(view, Dimension):
+        message = f"The table of dimension {view.name!r} can no longer be read, and what there is of it may be old."
+        raise MachineError("too-stale", message, hint=hint)
     allowed = "" if view.max_staleness is None else f", and at most {show_duration(view.max_staleness)} is allowed"
     age = "of unknown age" if answer.freshness_ms is None else f"{answer.freshness_ms / 1_000:.1f} s old"
-    hint = "Ask again later, or with stale=flag to have them all the same."
     raise MachineError("too-stale", f"The values of view {view.name!r} are {age}{allowed}.", hint=hint)
 
 
 def set_json(
     of: FeatureSet, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues
 ) -> dict[str, Any]:
-    """What is said of a feature set: as old as the oldest of its views, and each view's own freshness."""
+    """What is said of a feature set: as old as the oldest of its parts, and each part's own freshness."""
     ages = [answer.as_of for answer in answers.values()]
     oldest = None if None in ages else min(age for age in ages if age is not None)
     t = next(iter(answers.values())).at

@@ -24,6 +24,7 @@ from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.serve.answers import Answering, ids_of, lake_of, serve
 from headrace.serve.beside import JOIN, Beside, Work, once
+from headrace.serve.dimensions import dimensions_of
 from headrace.serve.limits import Limits
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
@@ -57,6 +58,7 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clo
             try:
                 if workers == 1:
                     more: dict[str, Any] = {"ids": ids_of(config, plan), "tables": lake_of(config)}
+                    more["dimensions"] = dimensions_of(config, plan, clock)
                     serving = Serving(plan, log, store, named, clock, limits=Limits.of(config), terms=terms, **more)
                     serve(listeners[0], serving, stop, started)
                 else:

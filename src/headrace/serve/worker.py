@@ -24,6 +24,7 @@ from headrace.config import Config, names
 from headrace.errors import HeadraceError
 from headrace.plan.model import Plan
 from headrace.serve.answers import Answering, ids_of, lake_of, serve
+from headrace.serve.dimensions import dimensions_of
 from headrace.serve.heard import Heard
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
@@ -80,6 +81,7 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
             terms=terms,
             tables=lake_of(config),
             metrics=Metrics(folder),
+            dimensions=dimensions_of(config, plan),
         )
         heard.before = answering.standing.tell
         answering.beside = (*answering.beside, heard.run)

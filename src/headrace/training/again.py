@@ -54,7 +54,7 @@ def make_again(
             hint = f"It had {told['spine']['rows']:,} rows and the fingerprint {told['spine']['fingerprint']}."
             raise DataError("changed-since", message, got=got, hint=hint)
 
-    tables = Tables(project.config, told["lake"])
+    tables = Tables(project.config, told["lake"], told["dimensions"])
     return make(project, wish, given, folder, session=session, tables=tables, check=check, tell=tell)
 
 

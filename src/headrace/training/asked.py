@@ -1,4 +1,4 @@
-"""The features behind names: which views are read for a training set, and what each column is called.
+"""The features behind names: what is read for a training set, and what each column is called.
 
 Of a view only the features that are needed are read: those that are asked for, and those that on-demand functions take.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from headrace.define.dimension import Attribute, Dimension, Keyed
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -19,7 +20,7 @@ from headrace.plan.model import Plan
 from headrace.schema.types import Type
 from headrace.serve.readable import find, readables
 
-Picked = tuple[View, Feature] | OnDemand
+Picked = tuple[Keyed, Feature | Attribute] | OnDemand
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,28 @@ class Asked:
     views
         Every view that is read, with the features that are needed of it.
     feature_set
-        All columns in their order; None when one whole view is asked for.
+        All columns in their order; None when one whole view or dimension is asked for.
+    dimensions
+        Every dimension that is read.
     """
 
     name: str
     views: tuple[View, ...]
     feature_set: FeatureSet | None = None
+    dimensions: tuple[Dimension, ...] = ()
+
+    @property
+    def keyed(self) -> tuple[Keyed, ...]:
+        """Everything that is read by a key."""
+        return (*self.views, *self.dimensions)
 
     @cached_property
     def columns(self) -> Mapping[tuple[str, str], str]:
-        """What the column of each (view, feature) is called while the set is made: plain where that is unique."""
-        pairs = [(view.name, feature.name) for view in self.views for feature in view.features]
+        """What the column of each (view, feature) is called while the set is made: plain where that is unique.
+
+        Dimensions have their columns here as views do.
+        """
+        pairs = [(each.name, feature.name) for each in self.keyed for feature in each.features]
         found = Counter([*(name.lower() for _, name in pairs), *(made.name.lower() for made in self.on_demands)])
         return {(view, name): name if found[name.lower()] == 1 else f"{view}.{name}" for view, name in pairs}
 
@@ -71,15 +83,15 @@ class Asked:
 
     @cached_property
     def key_types(self) -> Mapping[str, Type]:
-        """The type of each key column of any view; one column with two types is refused."""
-        found: dict[str, tuple[View, Type]] = {}
-        for view in self.views:
-            for name, column in view.key:
-                other, kind = found.setdefault(name, (view, column.type))
-                if kind != column.type:
+        """The type of each key column; one column with two types is refused."""
+        found: dict[str, tuple[Keyed, Type]] = {}
+        for each in self.keyed:
+            for name, kind in each.key_types:
+                other, known = found.setdefault(name, (each, kind))
+                if known != kind:
                     message = f"The key column {name!r} has two types."
-                    got = f"{kind} in {other.name}, {column.type} in {view.name}"
-                    raise DataError("bad-spine", message, got=got, hint="Make a training set of each view.")
+                    got = f"{known} in {other.name}, {kind} in {each.name}"
+                    raise DataError("bad-spine", message, got=got, hint="Make a training set of each.")
         return {name: kind for name, (_, kind) in found.items()}
 
 
@@ -103,7 +115,7 @@ def asked(plan: Plan, names: Sequence[str]) -> Asked:
     known = readables(plan)
     wanted = [find(known, name) for name in dict.fromkeys(names or _only(plan, known))]
     if len(wanted) == 1 and wanted[0].feature_set is None:
-        return Asked(wanted[0].name, wanted[0].views)
+        return _of(wanted[0].name, wanted[0].views)
     chosen: dict[str, Picked] = {}
     for each in wanted:
         for made in _picked(each.feature_set, each.views):
@@ -117,7 +129,12 @@ def asked(plan: Plan, names: Sequence[str]) -> Asked:
         made if isinstance(made, OnDemand) else Selection(made[0], (_name(made),)) for made in chosen.values()
     )
     whole = FeatureSet("+".join(each.name for each in wanted), members)
-    return Asked(whole.name, _needed(whole), whole)
+    return _of(whole.name, _needed(whole), whole)
+
+
+def _of(name: str, read: Sequence[Keyed], whole: FeatureSet | None = None) -> Asked:
+    views = tuple(each for each in read if isinstance(each, View))
+    return Asked(name, views, whole, tuple(each for each in read if isinstance(each, Dimension)))
 
 
 def _only(plan: Plan, known: Iterable[str]) -> list[str]:
@@ -132,10 +149,10 @@ def _only(plan: Plan, known: Iterable[str]) -> list[str]:
     raise UsageError("bad-usage", "It is not said which features are wanted, and there are several.", hint=hint)
 
 
-def _picked(feature_set: FeatureSet | None, views: Sequence[View]) -> list[Picked]:
+def _picked(feature_set: FeatureSet | None, read: Sequence[Keyed]) -> list[Picked]:
     if feature_set is not None:
         return list(feature_set.picked)
-    return [(view, feature) for view in views for feature in view.features]
+    return [(each, feature) for each in read for feature in each.features]
 
 
 def _name(made: Picked) -> str:
@@ -146,21 +163,24 @@ def _full(made: Picked) -> str:
     return made.name if isinstance(made, OnDemand) else f"{made[0].name}.{made[1].name}"
 
 
-def _needed(whole: FeatureSet) -> tuple[View, ...]:
-    """The views with the features that are needed of each; a view of which none is needed is not read."""
-    wanted: dict[str, set[str]] = {view.name: set() for view in whole.views}
+def _needed(whole: FeatureSet) -> tuple[Keyed, ...]:
+    """The views with the features that are needed of each; a view of which none is needed is not read.
+
+    A dimension's table is read as a whole in any case.
+    """
+    wanted: dict[str, set[str]] = {each.name: set() for each in whole.keyed}
     for made in whole.picked:
         if not isinstance(made, OnDemand):
             wanted[made[0].name].add(made[1].name)
     for each in whole.on_demands:
         for source in each.sources:
-            if isinstance(source, View):
+            if not isinstance(source, OnDemand):
                 wanted[source.name].update(each.parameters)
     narrowed = [
         replace(view, features=tuple(each for each in view.features if each.name in wanted[view.name]))
         for view in whole.views
     ]
-    return tuple(view for view in narrowed if view.features)
+    return (*(view for view in narrowed if view.features), *whole.dimensions)
 
 
 def refuse_clashes(asked: Asked, columns: Sequence[str], made: Sequence[str]) -> None:

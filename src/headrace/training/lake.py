@@ -1,4 +1,4 @@
-"""The lake's tables that a training set reads: opened once, in one version, so that all of it sees the same history."""
+"""The tables that a training set reads, the lake's and those of dimensions: opened once, each in one version."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace.config import Config
+from headrace.define.dimension import Dimension
 from headrace.define.stream import Stream
 from headrace.errors import DataError, shown
 from headrace.lake.layout import SILVER
 from headrace.lake.place import look
 
 if TYPE_CHECKING:
+    from headrace.lake.dimension_table import DimensionTable
     from headrace.lake.table import LakeTable
 
 Versions = Mapping[str, Mapping[str, int]]
@@ -24,11 +26,16 @@ class Tables:
     Parameters
     ----------
     versions
-        The versions in which tables are wanted; as they are now when left out.
+        The versions in which the lake's tables are wanted; as they are now when left out.
+    dimensions
+        By dimension, the version in which its table is wanted.
     """
 
-    def __init__(self, config: Config, versions: Versions | None = None) -> None:
-        self._config, self._wanted = config, versions
+    def __init__(
+        self, config: Config, versions: Versions | None = None, dimensions: Mapping[str, str] | None = None
+    ) -> None:
+        self._config, self._wanted, self._wanted_dimensions = config, versions, dimensions or {}
+        self._dimensions: dict[str, DimensionTable] = {}
         self._opened: dict[str, dict[str, LakeTable]] = {}
         self._used: dict[str, dict[str, int]] = {}
 
@@ -61,6 +68,20 @@ class Tables:
     def silver(self, stream: Stream) -> LakeTable:
         """The events of a stream."""
         return self.use(stream, SILVER)
+
+    def dimension(self, dimension: Dimension) -> DimensionTable:
+        """The table of a dimension."""
+        from headrace.lake.dimension import place_of, read
+
+        if dimension.name not in self._dimensions:
+            place = place_of(self._config, dimension)
+            self._dimensions[dimension.name] = read(place, self._wanted_dimensions.get(dimension.name))
+        return self._dimensions[dimension.name]
+
+    @property
+    def dimension_versions(self) -> dict[str, str]:
+        """The versions of the dimensions that were read."""
+        return {name: table.version for name, table in sorted(self._dimensions.items())}
 
     @property
     def versions(self) -> dict[str, dict[str, int]]:

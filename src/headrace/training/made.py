@@ -94,7 +94,7 @@ def written(
         if found.wish.format == "delta":
             as_delta(data)
         tell("looking at the result")
-        told = manifest(found, project.plan(), tables.versions, (clock or SystemClock()).now())
+        told = manifest(found, project.plan(), tables, (clock or SystemClock()).now())
         frame, more = content(session, data, found.wish, list(found.asked.picked))
         write_manifest(folder, told | more)
         return frame, told | more

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.clock import Clock
 from headrace.config import names
 from headrace.define.feature_set import FeatureSet
-from headrace.define.view import View
+from headrace.define.on_demand import OnDemand
 from headrace.errors import ProjectError, did_you_mean, shown
 from headrace.lake.complete import complete, refuse_forgotten
 from headrace.project import Project
@@ -170,6 +170,7 @@ def _with_features(
     tables: Tables,
     calls: Calls | None,
 ) -> DataFrame:
+    from headrace.run.dimension import attach_dimension
     from headrace.run.on_demand import with_on_demand
     from headrace.run.training import attach
 
@@ -177,6 +178,9 @@ def _with_features(
     made = attach(
         session, frame, wanted, tables.silver, time=wish.time, mode=wish.mode, include_event=wish.include_event
     )
+    for dimension in wanted.dimensions:
+        table = tables.dimension(dimension)
+        made = attach_dimension(session, made, dimension, wanted.columns, time=wish.time, table=table)
     if calls is not None:
         made = with_on_demand(made, calls, str(project.config.features.parent))
     picked = [f"{quoted(column)} AS {quoted(name)}" for name, column in wanted.picked.items()]
@@ -192,7 +196,7 @@ def _calls(wanted: Asked, wish: Wish) -> Calls | None:
     stored: dict[str, dict[str, str]] = {}
     for made in wanted.on_demands:
         for source in made.sources:
-            if isinstance(source, View):
+            if not isinstance(source, OnDemand):
                 stored.setdefault(source.name, {})
     for (view, feature), column in wanted.columns.items():
         if view in stored:
