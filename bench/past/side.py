@@ -16,9 +16,6 @@ from typing import Any
 from bench.past.data import History
 from headrace.define.view import View
 
-SLICE = 20
-"""The range join has one key in so many."""
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -82,8 +79,7 @@ def _range_join(history: History, out: str, mode: str) -> float:
     session = _spark()
     began = time.monotonic()
     for name, file in (("spine", history.spine), ("events", history.events)):
-        rows = session.read.parquet(str(file)).where(f"pmod(xxhash64(card), {SLICE}) = 7")
-        rows.createOrReplaceTempView(name)
+        session.read.parquet(str(file)).createOrReplaceTempView(name)
     # As Spark does it by itself: adaptive, with its usual number of shuffle partitions for so little data.
     session.conf.set("spark.sql.shuffle.partitions", "8")
     session.sql(RANGE_JOIN).write.parquet(out)
@@ -93,28 +89,28 @@ def _range_join(history: History, out: str, mode: str) -> float:
 DUCKDB = """
 COPY (
   WITH happened AS (
-    SELECT card, at AS ts, false AS is_row, NULL::BIGINT AS row, amount, merchant FROM read_parquet('{events}')
-    UNION ALL SELECT card, t, true, row, NULL, NULL FROM read_parquet('{spine}')
+    SELECT card, "at" AS ts, false AS is_row, NULL::BIGINT AS "row", amount, merchant FROM read_parquet('{events}')
+    UNION ALL SELECT card, t, true, "row", NULL, NULL FROM read_parquet('{spine}')
   )
-  SELECT row, card, ts AS t,
+  SELECT "row", card, ts AS t,
     count(amount) OVER ten_minutes AS count_10m, sum(amount) OVER ten_minutes AS sum_10m,
-    count(amount) OVER hour AS count_1h, avg(amount) OVER hour AS mean_1h,
-    max(amount) OVER day AS max_1d, count(DISTINCT merchant) OVER day AS merchants_1d,
-    sum(amount) OVER month AS sum_30d, quantile_disc(amount, 0.5) OVER month AS median_30d
+    count(amount) OVER an_hour AS count_1h, avg(amount) OVER an_hour AS mean_1h,
+    max(amount) OVER a_day AS max_1d, count(DISTINCT merchant) OVER a_day AS merchants_1d,
+    sum(amount) OVER a_month AS sum_30d, quantile_disc(amount, 0.5) OVER a_month AS median_30d
   FROM happened
   WINDOW
     ten_minutes AS (PARTITION BY card ORDER BY ts RANGE BETWEEN INTERVAL 10 MINUTE PRECEDING AND {end}),
-    hour AS (PARTITION BY card ORDER BY ts RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND {end}),
-    day AS (PARTITION BY card ORDER BY ts RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND {end}),
-    month AS (PARTITION BY card ORDER BY ts RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND {end})
+    an_hour AS (PARTITION BY card ORDER BY ts RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND {end}),
+    a_day AS (PARTITION BY card ORDER BY ts RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND {end}),
+    a_month AS (PARTITION BY card ORDER BY ts RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND {end})
   QUALIFY is_row
 ) TO '{out}' (FORMAT parquet)
 """
 
 DUCKDB_NEWEST = """
 COPY (
-  SELECT s.row, s.card, s.t, e.amount, e.merchant
-  FROM read_parquet('{spine}') s ASOF LEFT JOIN read_parquet('{events}') e ON s.card = e.card AND s.t > e.at
+  SELECT s."row", s.card, s.t, e.amount, e.merchant
+  FROM read_parquet('{spine}') s ASOF LEFT JOIN read_parquet('{events}') e ON s.card = e.card AND s.t > e."at"
 ) TO '{out}' (FORMAT parquet)
 """
 
