@@ -5,6 +5,7 @@ Nothing here reads the wall clock except `SystemClock`: everything that needs "n
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -141,8 +142,13 @@ def show_time(micros: int) -> str:
     >>> show_time(1767225600500000)
     '2026-01-01T00:00:00.500000Z'
     """
-    moment = _EPOCH + timedelta(microseconds=micros)
-    return moment.isoformat().replace("+00:00", "Z")
+    seconds, rest = divmod(micros, SECOND)
+    return f"{_to_the_second(seconds)}.{rest:06}Z" if rest else f"{_to_the_second(seconds)}Z"
+
+
+@functools.lru_cache(maxsize=1_024)
+def _to_the_second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat().removesuffix("+00:00")
 
 
 class Clock(Protocol):

@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.clock import Clock
 from headrace.config import Config, Names, names, resolved
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, DataError
 from headrace.kafka.broker import running
 from headrace.kafka.jars import CONNECTOR, present
 from headrace.log.embedded import EmbeddedLog
@@ -125,16 +125,19 @@ def create(log: Log, wanted: Iterable[Topic]) -> None:
 
 def last_status(log: Log, topic: str, components: Iterable[str]) -> dict[str, tuple[int, Any]]:
     """What each component last said of itself, with its arrival; those that have not spoken lately are left out."""
-    if topic not in log.topics():
+    try:
+        start, end = log.start_offsets(topic)[0], log.end_offsets(topic)[0]
+    except DataError as error:
+        if error.code != "unknown-topic":
+            raise
         return {}
-    start, end = log.start_offsets(topic)[0], log.end_offsets(topic)[0]
     wanted = set(components)
     found: dict[str, tuple[int, Any]] = {}
     for back in LOOK_BACK:
         first = max(start, end - back)
-        for record in log.read(topic, 0, first, limit=back):
+        for record in reversed(log.read(topic, 0, first, limit=back)):
             component = (record.key or b"").decode("utf-8", "replace")
-            if component in wanted and record.value:
+            if component in wanted and component not in found and record.value:
                 found[component] = (record.arrived_at, json.loads(record.value))
         if first == start or wanted <= found.keys():
             break

@@ -22,13 +22,13 @@ from headrace.define.view import View
 from headrace.plan.model import Partial, TileSet
 from headrace.run.equality import close
 from headrace.run.reference import Outcome, contributing
-from headrace.serve.partials import decoder
 from headrace.serve.reading import Reader
 from headrace.store.changelog import TileRow, decode
 from tests.aggregate.cases import same
 from tests.conformance.cases import EVERYTHING, cases_by_key
 from tests.conformance.definitions import GAP
 from tests.conformance.world import World
+from tests.serve.shape import decoder
 
 Identity = tuple[Key, int, str]
 """Key, start and lane of a tile."""

@@ -79,6 +79,8 @@ class Apart:
         return call
 
     def _apart(self, name: Any) -> Any:
+        if isinstance(name, dict):
+            return {self._apart(each): at for each, at in name.items()}
         return self._prefix + name if isinstance(name, str) and NAME.fullmatch(name) else name
 
     def _own(self, found: Any) -> Any:

@@ -312,8 +312,19 @@ def test_following_ends_when_told_to(log):
 def test_waiting_ends_at_once_when_there_is_something_and_after_the_timeout_when_not(log):
     log.create_topic("t")
     log.append("t", b"1")
-    assert log.wait("t", {0: 0}, 30.0)
-    assert not log.wait("t", {0: 1}, 0.01)
+    assert log.wait({"t": {0: 0}}, 30.0)
+    assert not log.wait({"t": {0: 1}}, 0.01)
+
+
+def test_waiting_on_several_topics_ends_when_one_of_them_has_something(log):
+    for topic in ("quiet", "busy"):
+        log.create_topic(topic)
+        log.append(topic, b"1")
+    late = threading.Timer(0.2, lambda: log.append("busy", b"2"))
+    late.start()
+    assert log.wait({"quiet": {0: 1}, "busy": {0: 1}}, 30.0)
+    late.join()
+    assert not log.wait({"quiet": {0: 1}, "busy": {0: 2}}, 0.01)
 
 
 def test_only_the_partitions_named_are_followed(log):

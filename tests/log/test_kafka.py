@@ -196,7 +196,7 @@ def test_the_mark_that_a_transaction_leaves_is_passed_and_not_waited_for(kafka_l
     eventually(lambda: kafka_log.end_offsets(topic) == {0: 2})
     assert kafka_log.read(topic, 0, 0) == []
     assert kafka_log.read(topic, 0, 0) == []
-    assert not kafka_log.wait(topic, {0: 0}, 0.05)
+    assert not kafka_log.wait({topic: {0: 0}}, 0.05)
     kafka_log.append(topic, b"after")
     assert [(r.offset, r.value) for r in kafka_log.read(topic, 0, 0)] == [(2, b"after")]
 

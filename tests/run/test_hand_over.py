@@ -19,9 +19,9 @@ from headrace.plan.build import build
 from headrace.plan.value import value
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
-from headrace.serve.partials import decoder
 from headrace.store.changelog import FILLED, FILLING, HandOver, TileRow, decode
 from headrace.testing import FakeClock
+from tests.serve.shape import decoder
 from tests.streams import BASE, every_window, payments, seeded
 
 pytestmark = pytest.mark.spark

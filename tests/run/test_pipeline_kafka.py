@@ -17,9 +17,9 @@ from headrace.log.kafka import KafkaLog
 from headrace.plan.value import value
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
-from headrace.serve.partials import decoder
 from headrace.topics import spark_jars
 from tests.run.both import Both
+from tests.serve.shape import decoder
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

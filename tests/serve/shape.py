@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import decimal
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from headrace.define.exact import Moment
 from headrace.plan.model import TileSet
 from headrace.run.reference import Outcome
 from headrace.schema.types import Decimal, Integer
+from headrace.serve import partials
 from headrace.store import TileRow
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -63,6 +64,17 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
     return WIDE.create_decimal(value) if isinstance(value, decimal.Decimal) else value
+
+
+def decoder(columns: Iterable[tuple[str, Monoid]]) -> Callable[[bytes], dict[str, Any]]:
+    """A function from a tile's JSON to the states of some of its columns by name; an absent one is empty."""
+    listed = list(columns)
+    read = partials.decoder(listed)
+
+    def states(written: bytes) -> dict[str, Any]:
+        return {name: monoid.fold([state]) for (name, monoid), state in zip(listed, read(written), strict=True)}
+
+    return states
 
 
 def rows_of(outcome: Outcome, tile_set: TileSet, before: Moment, run: str = "1") -> list[TileRow]:

@@ -46,6 +46,17 @@ def test_reading_needs_a_key_that_may_read(world, path):
     assert world.get(path, headers=bearer("admin")).status_code == found
 
 
+def test_nobody_is_answered_at_once_without_a_key_that_may_read(world):
+    def headers(role):
+        return [(b"authorization", bearer(role)["authorization"].encode())]
+
+    at_once, path = world.serving.app.at_once, b"/v1/features/users/ann"
+    assert at_once(path, []) is None
+    assert at_once(path, headers("write")) is None
+    assert at_once(path, headers("read") * 2) is None
+    assert at_once(path, headers("read")) == world.get("/v1/features/users/ann", headers=bearer("admin")).content
+
+
 def test_many_keys_are_read_with_a_key_that_may_read(world):
     asked = {"read": "users", "keys": ["ann"]}
     assert world.ask("POST", "/v1/features", json=asked, headers=bearer("read")).status_code == 200

@@ -101,6 +101,45 @@ def test_a_caller_that_goes_away_half_way_is_no_error(impatient):
     assert "Traceback" not in (impatient.folder / "said").read_text()
 
 
+def head_and_body(file):
+    """The next answer on a connection: its head without the date, and its JSON without what time changes."""
+    head = iter(lambda: file.readline().strip(), b"")
+    lines = sorted(line for line in head if not line.startswith(b"date:"))
+    length = next(int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length"))
+    said = json.loads(file.read(length))
+    return [line for line in lines if b"length" not in line], said | dict.fromkeys(("at", "freshness_ms"))
+
+
+def test_a_key_is_answered_alike_at_once_and_in_a_task(impatient):
+    with impatient.connect() as where, where.makefile("rb") as file:
+        answers = []
+        for path, more in [("ann", ""), ("ann?stale=flag", ""), ("a%6En", ""), ("ann", "Content-Length: 0\r\n")]:
+            where.sendall(f"GET /v1/features/users/{path} HTTP/1.1\r\nHost: x\r\n{more}\r\n".encode())
+            answers.append(head_and_body(file))
+        assert answers[0][1]["key"] == {"user": "ann"}
+        assert answers == [answers[0]] * 4
+
+
+def test_requests_that_come_together_are_answered_in_their_order(impatient):
+    with impatient.connect() as where, where.makefile("rb") as file:
+        paths = [f"/v1/features/users/u{n}{'?stale=flag' if n % 3 == 1 else ''}" for n in range(20)]
+        where.sendall(b"".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for path in paths))
+        found = [head_and_body(file)[1]["key"]["user"] for _ in paths]
+    assert found == [f"u{n}" for n in range(20)]
+
+
+def test_every_answer_is_counted_however_it_is_given(impatient):
+    def answered():
+        lines = [line for line in told(impatient).splitlines() if line.startswith("headrace_http_requests_total")]
+        return sum(float(line.rpartition(" ")[2]) for line in lines if '"/v1/features/{name}",status="200"' in line)
+
+    before = answered()
+    with impatient.connect() as where:
+        for path in ("ann", "ann?stale=flag"):
+            assert impatient.ask(f"/v1/features/users/{path}", over=where)[0] == 200
+    assert answered() == before + 2
+
+
 def told(process):
     """The metrics, as text."""
     with process.connect() as where:

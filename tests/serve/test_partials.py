@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from headrace.aggregate import Count, Least, Moments, Monoid, Quantiles, Span, Total
 from headrace.errors import DefinitionError, HeadraceError
 from headrace.schema.types import Decimal, Float, Integer, String
-from headrace.serve.partials import decoder, shape_of
+from headrace.serve.partials import shape_of
 from tests.aggregate.cases import KINDS, MONOID_CASES, events_of, folded, monoids, same
-from tests.serve.shape import to_json
+from tests.serve.shape import decoder, to_json
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.serve.partials import decoder
 from tests.aggregate.cases import folded, same
 from tests.aggregate.test_spark import CASES, Tiles, tiles  # noqa: F401 - a fixture
+from tests.serve.shape import decoder
 
 pytestmark = pytest.mark.spark
 

@@ -288,6 +288,7 @@ def test_what_runs_have_said_is_sealed_in_redis_too(redis_server, namespace):
 
 def test_an_answer_says_that_it_knows_nothing_while_an_empty_store_is_being_filled(store, log, monkeypatch):
     monkeypatch.setattr(materialise, "BATCH", 60)
+    monkeypatch.setattr(LmdbStore, "bulk", 1)
     filler = Materialiser(log, store, [TOPIC])
     assert filler.step() == 60
     assert store.read(SET, [KEY], [Band(0, 10, 0)], run="1").filling

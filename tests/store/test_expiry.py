@@ -116,7 +116,7 @@ def test_a_lifetime_goes_on_to_hold_tiles_that_have_gone(store):
     assert starts(store) == list(range(20, 100))
     pieces, _ = read(store, EVER, 2_000, base="b")
     assert told(pieces)["total"] == sum(range(100))
-    assert pieces[0][:2] == (EVER, -1)
+    assert (pieces[0].start, pieces[0].level) == (EVER, -1)
     put(store, said(1_000))
     assert starts(swept(store)) == list(range(50, 100))
     assert told(read(store, EVER, 2_000, base="b")[0])["total"] == sum(range(100))

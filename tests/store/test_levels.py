@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import DataError
 from headrace.store import Gone, LmdbStore, ProgressRow, TileRow, lmdb_arrange
-from headrace.store.levels import Band, Layout, widths
+from headrace.store.levels import Band, Layout, Piece, widths
 from tests.store.folds import GRAIN, Counting, bands_of, told
 from tests.store.rows import TOPIC, fold
 
@@ -242,7 +242,7 @@ def test_one_look_says_which_run_is_read_and_how_far_it_has_come(store):
     said = ProgressRow(SET, "1", {0: 1}, as_of=9)
     put(store, said)
     found = store.read(SET, [KEY, ("nobody",)], [Band(10, 20, 0)])
-    assert (found.run, found.said, found.keys) == ("1", said, [[(10, 0, b'{"count_1":1}')], None])
+    assert (found.run, found.said, found.keys) == ("1", said, [[Piece(10, 0, b'{"count_1":1}')], None])
     assert store.read(SET, [KEY], [Band(9_000, 9_010, 0)]).keys == [[]]
     assert store.read(SET, [], [Band(0, 10, 0)]).keys == []
 

@@ -148,7 +148,7 @@ def test_the_loop_folds_what_comes_and_stops_when_told():
         put(log, row(1))
         deadline = time.monotonic() + 10
         while not store.stats().tiles and time.monotonic() < deadline:
-            log.wait(TOPIC, {0: 1}, 0.01)
+            log.wait({TOPIC: {0: 1}}, 0.01)
         assert store.stats().tiles == 1
     finally:
         stop.set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ class Count(Monoid):
     kind = "count"
     ddl = "BIGINT"
     empty = 0
+    cell_is_state = True
+    carried = True
 
     def of(self, value: Any, event_time: int, event_id: str) -> State:
         del value, event_time, event_id
@@ -29,6 +31,9 @@ class Count(Monoid):
 
     def merge(self, a: State, b: State) -> State:
         return a + b
+
+    def fold(self, states: Iterable[State]) -> State:
+        return sum(filter(None, states))
 
     def spark(self, value_sql: str, at: EventSql) -> str:
         del at

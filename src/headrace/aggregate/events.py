@@ -26,7 +26,7 @@ class Events(PlacedValues):
     kind = "events"
 
     def fold(self, states: Iterable[State]) -> State:
-        return tuple(sorted(chain(*states)))
+        return tuple(sorted(chain(*filter(None, states))))
 
     def spark(self, value_sql: str, at: EventSql) -> str:
         return f"array_sort(collect_list({placed_sql(self.input, value_sql, at)}))"

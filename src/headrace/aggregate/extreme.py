@@ -5,14 +5,14 @@ Text is ordered by code point, which is the order of its UTF-8 bytes in Spark; f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.aggregate import scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.schema.types import Type
+from headrace.schema.types import Decimal, Type
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Least(Monoid):
     input: Type
     kind = "least"
     empty = None
+    cell_is_state = True
 
     @property
     def ddl(self) -> str:
@@ -41,12 +42,19 @@ class Least(Monoid):
             return b if a is None else a
         return min(a, b)
 
+    def fold(self, states: Iterable[State]) -> State:
+        return min([state for state in states if state is not None], default=None)
+
     def spark(self, value_sql: str, at: EventSql) -> str:
         del at
         return f"min({scalar.sql(self.input, value_sql)})"
 
     def from_spark(self, cell: Any) -> State:
         return cell
+
+    @property
+    def carried(self) -> bool:
+        return not isinstance(self.input, Decimal)
 
     def pack(self, state: State) -> Any:
         return scalar.pack(self.input, state)
@@ -70,6 +78,9 @@ class Greatest(Least):
         if a is None or b is None:
             return b if a is None else a
         return max(a, b)
+
+    def fold(self, states: Iterable[State]) -> State:
+        return max([state for state in states if state is not None], default=None)
 
     def spark(self, value_sql: str, at: EventSql) -> str:
         del at

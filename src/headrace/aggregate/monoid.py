@@ -80,8 +80,8 @@ class Monoid:
         raise NotImplementedError
 
     def fold(self, states: Iterable[State]) -> State:
-        """The state of the events of all; for sketches and lists much faster than one by one."""
-        return functools.reduce(self.merge, states, self.empty)
+        """The state of the events of all, None being none; much faster than one by one."""
+        return functools.reduce(self.merge, (state for state in states if state is not None), self.empty)
 
     def spark(self, value_sql: str, at: EventSql) -> str:
         """The Spark SQL aggregate that makes the state of a group's rows.
@@ -93,6 +93,16 @@ class Monoid:
     def from_spark(self, cell: Any) -> State:
         """The state in what Spark hands over: a collected cell (with rows) or an Arrow one (with dicts)."""
         raise NotImplementedError
+
+    @property
+    def cell_is_state(self) -> bool:
+        """Whether `fold` takes what Spark hands over as it is."""
+        return False
+
+    @property
+    def carried(self) -> bool:
+        """Whether msgpack carries a state as it is, so that it need not be packed."""
+        return False
 
     def pack(self, state: State) -> Any:
         """The state as null, bool, 64-bit int, finite float, str, bytes or list: what JSON and msgpack can carry."""

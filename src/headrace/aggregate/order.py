@@ -119,7 +119,7 @@ class LatestN(PlacedValues):
     kind = "latest_n"
 
     def fold(self, states: Iterable[State]) -> State:
-        return tuple(sorted(chain(*states), reverse=True)[: self.n])
+        return tuple(sorted(chain(*filter(None, states)), reverse=True)[: self.n])
 
     def spark(self, value_sql: str, at: EventSql) -> str:
         placed = placed_sql(self.input, value_sql, at)

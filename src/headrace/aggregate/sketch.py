@@ -31,6 +31,8 @@ class Sketch(Monoid):
 
     ddl = "BINARY"
     empty = None
+    cell_is_state = True
+    carried = True
 
     def read(self, state: bytes) -> Any:
         """The library's object in the bytes."""
@@ -48,17 +50,17 @@ class Sketch(Monoid):
         return self.fold((a, b))
 
     def fold(self, states: Iterable[State]) -> State:
-        present = [state for state in states if state is not None]
-        if len(present) < 2:
-            return present[0] if present else None
-        return self.write(self.join(map(self.read, present)))
+        return self._closed([self.read(state) for state in states if state is not None])
 
     def from_spark(self, cell: Any) -> State:
-        # Spark pads its bytes, and writes an empty sketch where Headrace keeps none.
-        if cell is None:
+        return None if cell is None else self._closed([self.read(bytes(cell))])
+
+    def _closed(self, sketches: list[Any]) -> State:
+        if not sketches:
             return None
-        sketch = self.read(bytes(cell))
-        return None if sketch.is_empty() else self.write(sketch)
+        joined = sketches[0] if len(sketches) == 1 else self.join(sketches)
+        # Spark pads its bytes, and writes an empty sketch where Headrace keeps none.
+        return None if joined.is_empty() else self.write(joined)
 
     def unpack(self, packed: Any) -> State:
         return base64.b64decode(packed) if isinstance(packed, str) else packed

@@ -8,7 +8,7 @@ rows), so integers are summed in two halves of 32 bits: safe for 2 billion event
 from __future__ import annotations
 
 import decimal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -56,6 +56,9 @@ class Total(Monoid):
     def merge(self, a: State, b: State) -> State:
         return a + b
 
+    def fold(self, states: Iterable[State]) -> State:
+        return sum(filter(None, states), self.empty)
+
     def spark(self, value_sql: str, at: EventSql) -> str:
         del at
         value = scalar.sql(self.input, value_sql)
@@ -79,6 +82,14 @@ class Total(Monoid):
             case Decimal(_, scale):
                 return self.empty if cell is None else scalar.unscaled(cell, scale)
         return self.empty if cell is None else cell
+
+    @property
+    def cell_is_state(self) -> bool:
+        return isinstance(self.input, Float)
+
+    @property
+    def carried(self) -> bool:
+        return isinstance(self.input, Float)
 
     def pack(self, state: State) -> Any:
         if isinstance(self.input, Float):
@@ -113,12 +124,12 @@ class Sum(Aggregate):
     def finish(self, states: Sequence[State], t: int) -> Any:
         del t
         (state,) = states
-        match self.type:
-            case Integer():
-                return state if SMALLEST_INTEGER <= state <= LARGEST_INTEGER else None
-            case Decimal(precision, scale):
-                return scalar.scaled(state, scale) if abs(state) < 10**precision else None
-        return real.finite(state)
+        if isinstance(self.input, Float):
+            return real.finite(state)
+        kind = self.type
+        if isinstance(kind, Decimal):
+            return scalar.scaled(state, kind.scale) if abs(state) < 10**kind.precision else None
+        return state if SMALLEST_INTEGER <= state <= LARGEST_INTEGER else None
 
     def exact(self, events: Sequence[Event], t: int) -> Any:
         del t

@@ -13,7 +13,8 @@ import sqlite3
 import threading
 import time as timer
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from headrace.clock import Clock, SystemClock
@@ -27,8 +28,9 @@ from headrace.log.record import Message, Position, Record, sizes
 from headrace.log.slice import Span
 from headrace.log.topic import FOREVER, Retention, Topic, check_limit, check_name, check_offset, unknown
 
-FIRST_NAP, LONGEST_NAP = 0.0005, 0.004
-"""Seconds a waiting reader sleeps between two looks at the file's version: a look costs microseconds."""
+FIRST_NAP, LONGEST_NAP, NAPS = 0.0005, 0.006, 10
+"""Seconds a waiting reader sleeps between two looks at the files, a tenth of the time that nothing has come: to wake up
+costs more than to look."""
 
 
 class EmbeddedLog(LogBase):
@@ -57,6 +59,7 @@ class EmbeddedLog(LogBase):
         self._open: dict[str, tuple[Topic, Database]] = {}
         self._opening = threading.Lock()
         self._keyless = 0
+        self._came = timer.monotonic()
 
     def create_topic(
         self,
@@ -161,23 +164,22 @@ class EmbeddedLog(LogBase):
             self._check_offset(connection, form, partition, offset)
             return table.spans(connection, partition, offset, limit)
 
-    def wait(self, topic: str, positions: Offsets, timeout: float) -> bool:
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
         """See `Log.wait`. Another process's append is seen within about `LONGEST_NAP` seconds."""
         deadline = timer.monotonic() + timeout
-        nap = FIRST_NAP
-        with self._database(topic)[1].watching() as connection:
-            version = None
-            while True:
-                seen = connection.execute("PRAGMA data_version").fetchone()[0]
-                if seen != version:
-                    version = seen
-                    if any(table.end(connection, number).offset > offset for number, offset in positions.items()):
-                        return True
-                left = deadline - timer.monotonic()
-                if left <= 0:
+        with ExitStack() as lent:
+            watched = [
+                table.Watched(lent.enter_context(self._database(topic)[1].watching()), at)
+                for topic, at in positions.items()
+            ]
+            while not any(each.passed() for each in watched):
+                now = timer.monotonic()
+                if now >= deadline:
                     return False
-                timer.sleep(min(nap, left))
-                nap = min(nap * 1.5, LONGEST_NAP)
+                nap = max(FIRST_NAP, min(LONGEST_NAP, (now - self._came) / NAPS))
+                timer.sleep(min(nap, deadline - now))
+            self._came = timer.monotonic()
+            return True
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """See `Log.start_offsets`."""

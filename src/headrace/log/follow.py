@@ -58,4 +58,4 @@ def follow(
         left = STOP_CHECK if idle is None else idle - (time.monotonic() - quiet_since)
         if left <= 0:
             return
-        log.wait(topic, at, min(left, STOP_CHECK))
+        log.wait({topic: at}, min(left, STOP_CHECK))

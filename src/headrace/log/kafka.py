@@ -20,8 +20,9 @@ Any broker that speaks the protocol will do. Spark reads slices of it through it
 from __future__ import annotations
 
 import time as timer
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
 
 from headrace.errors import DataError, MachineError
 from headrace.log.base import LogBase
@@ -167,35 +168,40 @@ class KafkaLog(LogBase):
         check_offset(form, partition, offset, start=self._places.starts(form)[partition], end=end)
         return end
 
-    def wait(self, topic: str, positions: Offsets, timeout: float) -> bool:
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
         """See `Log.wait`. Cursors stand at the positions, and the brokers hand them what comes."""
-        form = self._topic(topic)
         deadline = timer.monotonic() + timeout
         with ExitStack() as lent:
-            cursors = []
-            for number, offset in positions.items():
-                form.check_partition(number)
-                cursor = lent.enter_context(self._cursors.at(topic, number, offset))
-                if cursor.near(topic, number, offset):
-                    cursor.advance(offset)
-                else:
-                    self._end(form, number, offset)
-                    cursor.move(topic, number, offset)
-                cursors.append(cursor)
+            cursors = [
+                lent.enter_context(self._standing(self._topic(topic), number, offset))
+                for topic, at in positions.items()
+                for number, offset in at.items()
+            ]
+            # Each is listened to in turn, and all are looked at in between.
+            turns, patience = cycle(cursors), NAP if len(cursors) > 1 else NAP * 10
             while not any(cursor.fetch(1, 0) for cursor in cursors):
                 left = deadline - timer.monotonic()
                 if left <= 0:
                     # What has come just before a short wait began may still be on its way to the cursor.
-                    return self._beyond(form, {cursor.partition: cursor.looked for cursor in cursors})
-                if len(cursors) == 1:
-                    cursors[0].fetch(1, min(left, NAP * 10))
-                else:
-                    timer.sleep(min(left, NAP))
+                    return any(self._beyond(topic, cursors) for topic in positions)
+                next(turns).fetch(1, min(left, patience))
             return True
 
-    def _beyond(self, form: Topic, looked: Mapping[int, int]) -> bool:
-        ends = self._places.ends(form)
-        return any(ends[number] > offset for number, offset in looked.items())
+    @contextmanager
+    def _standing(self, form: Topic, partition: int, offset: int) -> Iterator[Cursor]:
+        """A cursor at an offset."""
+        form.check_partition(partition)
+        with self._cursors.at(form.name, partition, offset) as cursor:
+            if cursor.near(form.name, partition, offset):
+                cursor.advance(offset)
+            else:
+                self._end(form, partition, offset)
+                cursor.move(form.name, partition, offset)
+            yield cursor
+
+    def _beyond(self, topic: str, cursors: Sequence[Cursor]) -> bool:
+        ends = self._places.ends(self._topic(topic))
+        return any(ends[cursor.partition] > cursor.looked for cursor in cursors if cursor.topic == topic)
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """See `Log.start_offsets`."""

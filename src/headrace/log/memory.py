@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.clock import Clock, SystemClock
@@ -136,13 +136,15 @@ class MemoryLog(LogBase):
             for record in self.read(topic, partition, offset, limit=limit)
         ]
 
-    def wait(self, topic: str, positions: Offsets, timeout: float) -> bool:
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
         """See `Log.wait`."""
-        partitions = self._shelf(topic).partitions
+        waited = [
+            (self._shelf(topic).partitions[number], offset)
+            for topic, at in positions.items()
+            for number, offset in at.items()
+        ]
         with self._changed:
-            return self._changed.wait_for(
-                lambda: any(partitions[number].end > offset for number, offset in positions.items()), timeout
-            )
+            return self._changed.wait_for(lambda: any(each.end > offset for each, offset in waited), timeout)
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """See `Log.start_offsets`."""

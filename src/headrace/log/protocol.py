@@ -86,8 +86,8 @@ class Log(Protocol):
         """As `read`, for a reader that does not go on from there: nothing is fetched ahead."""
         ...
 
-    def wait(self, topic: str, positions: Offsets, timeout: float) -> bool:
-        """Wait until a partition has a record at or past its position, at most `timeout` seconds."""
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
+        """Wait until a partition of some topics has a record at or past its position, at most `timeout` seconds."""
         ...
 
     def start_offsets(self, topic: str) -> dict[int, int]:

@@ -7,7 +7,7 @@ found by bisection over the primary key.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from headrace.errors import MachineError
@@ -54,6 +54,22 @@ def end(connection: sqlite3.Connection, partition: int) -> End:
         f"SELECT next, arrived_at, bytes FROM frame_{partition} ORDER BY base DESC LIMIT 1"
     ).fetchone()
     return End(*row) if row else End(0, 0, 0)
+
+
+class Watched:
+    """The ends of a topic's partitions as somebody waits for them; they are looked for when the file has changed."""
+
+    def __init__(self, connection: sqlite3.Connection, positions: Mapping[int, int]) -> None:
+        self._connection, self._positions = connection, positions
+        self._version: int | None = None
+
+    def passed(self) -> bool:
+        """Whether a partition has a record at or past its position."""
+        seen = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        if seen == self._version:
+            return False
+        self._version = seen
+        return any(end(self._connection, number).offset > offset for number, offset in self._positions.items())
 
 
 def start(connection: sqlite3.Connection, partition: int) -> int:

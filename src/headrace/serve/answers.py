@@ -10,12 +10,11 @@ import contextlib
 import math
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
-
-from starlette.types import ASGIApp
 
 from headrace.clock import Clock, SystemClock
 from headrace.config import Config, Names
@@ -29,7 +28,7 @@ from headrace.serve.beside import Beside, Work, once
 from headrace.serve.connections import Connections
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.events import Intake
-from headrace.serve.front import Standing
+from headrace.serve.front import Front, Standing
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
 from headrace.serve.past import Past, Tables
@@ -44,6 +43,9 @@ if TYPE_CHECKING:
 
     from headrace.lake.table import LakeTable
 
+SWITCH = 0.0002
+"""Seconds that a thread may compute while another waits for the interpreter. A read gives it up whenever it looks into
+the store, some dozen times: beside a thread that fills the store it would wait for as many times Python's own 5 ms."""
 LOOK = 0.02
 """Seconds between two looks at what is still under way."""
 
@@ -51,7 +53,7 @@ LOOK = 0.02
 class Answers(Protocol):
     """What answers requests, on which terms, and what is done beside it."""
 
-    app: ASGIApp
+    app: Front
     standing: Standing
     terms: Terms
     beside: tuple[Work, ...]
@@ -112,6 +114,7 @@ def serve(listener: socket.socket, answers: Answers, stop: threading.Event, star
     import uvloop
 
     server = _server(answers, started)
+    sys.setswitchinterval(SWITCH)
 
     def exit_soon() -> None:
         server.should_exit = True
@@ -152,7 +155,7 @@ def _server(answers: Answers, started: Callable[[], None]) -> uvicorn.Server:
             await super().shutdown(sockets)
 
     terms = answers.terms
-    connections = Connections(terms.max_connections, terms.idle, answers.standing.metrics)
+    connections = Connections(terms.max_connections, terms.idle, answers.standing.metrics, answers.app.at_once)
     config = uvicorn.Config(
         answers.app,
         http=cast("type[asyncio.Protocol]", connections.protocol()),

@@ -25,13 +25,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from headrace.clock import show_time
 from headrace.errors import DataError, HeadraceError, shown
 from headrace.serve import batch as batches
 from headrace.serve import key as keys
-from headrace.serve.answering import json_answer, told
+from headrace.serve.answering import encode, json_answer, told
 from headrace.serve.body import events_of, read_body
 from headrace.serve.events import Accepted, Intake
 from headrace.serve.front import Front, Standing
@@ -41,7 +41,7 @@ from headrace.serve.looks import Looks
 from headrace.serve.past import Past, moment_of
 from headrace.serve.readable import Readable, key_from_json
 from headrace.serve.reading import Answer, Reader
-from headrace.serve.reads import Reads, staleness
+from headrace.serve.reads import FLAG, Reads, staleness
 from headrace.serve.reads import told as told_of
 from headrace.serve.samples import Samples
 from headrace.serve.watch import Watch
@@ -78,6 +78,8 @@ class Handlers:
         self._reads = Reads(
             parts.reader, self.work.clock, parts.watch, parts.samples, standing.metrics, standing.dimensions
         )
+        names = {planned.view.name for planned in parts.reader.plan.features if parts.limits.stale == FLAG}
+        self._views = {name.encode(): self._reads.find(name) for name in names}
 
     async def features(self, request: Request) -> Response:
         """All features of a key."""
@@ -108,6 +110,19 @@ class Handlers:
                 return await run_in_threadpool(self._parts.past.read, of, key, t)
 
         return await done_within(work, self._parts.limits.timeout)
+
+    def at_once(self, path: bytes) -> bytes | None:
+        """The same for a key of a view and nothing else; None for all others, and for those that are to be refused."""
+        name, slash, rest = path.removeprefix(FEATURES).partition(b"/")
+        of = self._views.get(name)
+        if of is None:
+            return None
+        try:
+            key = _key(of, keys.segments(slash + rest), {})
+            return encode(self._reads.answer(of, key, {}, self.work.clock.now(), FLAG))
+        except Exception:
+            # It is answered again, in the way that says why.
+            return None
 
     async def straight(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The same without a router, which takes longer than the read and finds no key with a line break in it."""
@@ -183,7 +198,7 @@ class Handlers:
         return json_answer({"error": said}, status=status, headers=headers)
 
 
-def build_app(parts: Parts) -> ASGIApp:
+def build_app(parts: Parts) -> Front:
     """The application; whatever it needs is in `parts`, so a test can hand it anything."""
     made = Handlers(parts)
     looks = Looks(parts.reader.plan, parts.limits, parts.watch, parts.standing)
@@ -195,7 +210,7 @@ def build_app(parts: Parts) -> ASGIApp:
     ]
     refusals: dict[Any, Any] = dict.fromkeys((HeadraceError, BusyError, HTTPException, Exception), made.refused)
     refusals[ClientDisconnect] = made.gone
-    return Front(Starlette(routes=routes, exception_handlers=refusals), parts.standing, made.straight)
+    return Front(Starlette(routes=routes, exception_handlers=refusals), parts.standing, made.straight, made.at_once)
 
 
 def _key(of: Readable, written: list[str], given: dict[str, str]) -> dict[str, KeyPart]:

@@ -9,18 +9,19 @@ does not say where the pauses in it are. What lifetime windows ask for is kept i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 
 import msgspec
 
-from headrace.aggregate import Monoid
+from headrace.aggregate import Monoid, State
 from headrace.clock import HOUR
 from headrace.define.window import Session
 from headrace.plan.fingerprint import fingerprint
 from headrace.plan.model import Partial, Plan, TileSet
-from headrace.serve.partials import States, decoder
+from headrace.serve.partials import decoder
 from headrace.store.levels import BASE, FACTOR, Layout, Piece, widths
 
-FORMAT = 1
+FORMAT = 2
 """Of a level row's bytes."""
 
 SLACK = HOUR
@@ -57,51 +58,86 @@ class TileFold:
             fingerprint({"format": FORMAT, "columns": [partial.name for partial in self._base]}) if self._base else ""
         )
         self.layout = Layout(digest, cut, keep, base)
-        self._tile = {partial.name: partial for partial in tile_set.partials}
-        self._decoders: dict[tuple[int, frozenset[str]], Callable[[bytes], States]] = {}
+        self._tiles = tile_set.partials
+        self._monoids = {partial.name: partial.monoid for partial in tile_set.partials}
+        self._readers: dict[tuple[str, ...], Rows] = {}
 
     def merge(self, level: int, pieces: Sequence[Piece]) -> bytes:
         """See `store.levels.Fold.merge`."""
         columns = self._columns(level)
-        names = frozenset(column.name for column in columns)
-        states = [self.decoder(piece.level, names)(piece.partials) for piece in pieces]
-        merged = ((column.monoid, column.monoid.fold(each[column.name] for each in states)) for column in columns)
-        return _pack([monoid.pack(state) for monoid, state in merged])
+        found = self.rows([column.name for column in columns]).columns(pieces)
+        merged = [(column.monoid, column.monoid.fold(states)) for column, states in zip(columns, found, strict=True)]
+        return _pack([state if monoid.carried else monoid.pack(state) for monoid, state in merged])
 
     def _columns(self, level: int) -> tuple[Partial, ...]:
-        return self._base if level == BASE else self._levels[level - 1]
+        if level == BASE:
+            return self._base
+        return self._levels[level - 1] if level else self._tiles
 
     def monoid(self, name: str) -> Monoid:
         """The monoid of a column."""
-        return self._tile[name].monoid
+        return self._monoids[name]
 
-    def decoder(self, level: int, names: frozenset[str]) -> Callable[[bytes], States]:
-        """A function from the bytes of a level row, a base, or a tile (level 0) to the states of some columns."""
-        known = self._decoders.get((level, names))
+    def rows(self, names: Iterable[str]) -> Rows:
+        """What reads some columns of pieces."""
+        wanted = tuple(names)
+        known = self._readers.get(wanted)
         if known is None:
-            if level:
-                known = _packed(self._columns(level), names)
-            else:
-                known = decoder((name, self._tile[name].monoid) for name in self._tile if name in names)
-            self._decoders[level, names] = known
+            known = self._readers[wanted] = Rows(self._columns, wanted)
         return known
+
+
+class Rows:
+    """Reads some columns of tiles, level rows and bases; what is read is as `Monoid.fold` takes it."""
+
+    def __init__(self, columns: Callable[[int], Sequence[Partial]], names: Sequence[str]) -> None:
+        self._names, self._decoders = names, _Decoders(columns, names)
+
+    def of(self, pieces: Iterable[Piece]) -> list[Sequence[State]]:
+        """Of each piece, the states of the columns in their order."""
+        decoders = self._decoders
+        return [decoders[piece.level](piece.partials) for piece in pieces]
+
+    def columns(self, pieces: Sequence[Piece]) -> Sequence[Sequence[State]]:
+        """Of each column, the states of the pieces."""
+        return list(zip(*self.of(pieces), strict=True)) if pieces else [()] * len(self._names)
+
+
+class _Decoders(dict[int, Callable[[bytes], Sequence[State]]]):
+    """Functions from the bytes of a tile (level 0), a level row or a base to some columns, made when needed."""
+
+    def __init__(self, columns: Callable[[int], Sequence[Partial]], names: Sequence[str]) -> None:
+        self._columns, self._names = columns, names
+
+    def __missing__(self, level: int) -> Callable[[bytes], Sequence[State]]:
+        columns = self._columns(level)
+        places = {column.name: place for place, column in enumerate(columns)}
+        chosen = [(places[name], columns[places[name]].monoid) for name in self._names]
+        if level:
+            made = _packed(chosen)
+        else:
+            made = decoder([(name, monoid) for name, (_, monoid) in zip(self._names, chosen, strict=True)])
+        self[level] = made
+        return made
+
+
+def _packed(chosen: Sequence[tuple[int, Monoid]]) -> Callable[[bytes], Sequence[State]]:
+    """A function from the bytes of a level row to the states at some places."""
+    unpacks = [(place, None if monoid.carried else monoid.unpack) for place, monoid in chosen]
+
+    def read(packed: bytes) -> Sequence[State]:
+        cells = _unpack(packed)
+        return [cells[place] if unpack is None else unpack(cells[place]) for place, unpack in unpacks]
+
+    if len(chosen) < 2 or any(unpack for _, unpack in unpacks):
+        return read
+    picked = itemgetter(*(place for place, _ in chosen))
+    return lambda packed: picked(_unpack(packed))
 
 
 def _asked(reaches: Mapping[str, int | None], partial: Partial, width: int) -> bool:
     reach = reaches.get(partial.name, 0)
     return reach is None or reach >= width
-
-
-def _packed(columns: Iterable[Partial], names: frozenset[str]) -> Callable[[bytes], States]:
-    wanted: list[tuple[int, str, Monoid]] = [
-        (place, column.name, column.monoid) for place, column in enumerate(columns) if column.name in names
-    ]
-
-    def read(packed: bytes) -> States:
-        cells = _unpack(packed)
-        return {name: monoid.unpack(cells[place]) for place, name, monoid in wanted}
-
-    return read
 
 
 def folds(plan: Plan) -> dict[str, TileFold]:

@@ -21,10 +21,11 @@ def answer_json(view: Keyed, answer: Answer) -> dict[str, Any]:
     >>> said["features"], said["as_of"], said["freshness_ms"]
     ({'last_at': '1970-01-01T00:00:00Z'}, '1970-01-01T00:00:00Z', 5.0)
     """
+    values = answer.values
     return {
         "view": answer.view,
         "key": answer.key,
-        "features": {name: value_json(kind, answer.values[name]) for name, kind in _types(view)},
+        "features": values | {name: value_json(kind, values[name]) for name, kind in _written(view)},
         "at": show_time(answer.at),
         "as_of": None if answer.as_of is None else show_time(answer.as_of),
         "freshness_ms": answer.freshness_ms,
@@ -37,11 +38,13 @@ def answer_json(view: Keyed, answer: Answer) -> dict[str, Any]:
 _known: dict[int, tuple[Keyed, tuple[tuple[str, Type], ...]]] = {}
 
 
-def _types(view: Keyed) -> tuple[tuple[str, Type], ...]:
-    """A view's features with their types, worked out once; it is kept with the view, so that its id stays its own."""
+def _written(view: Keyed) -> tuple[tuple[str, Type], ...]:
+    """The features of a view that JSON writes in another way, worked out once; kept with it, so that its id stays."""
     known = _known.get(id(view))
     if known is None:
-        known = _known[id(view)] = (view, tuple((feature.name, feature.type) for feature in view.features))
+        types = ((feature.name, feature.type) for feature in view.features)
+        others = tuple((name, kind) for name, kind in types if isinstance(kind, Timestamp | List | Struct))
+        known = _known[id(view)] = (view, others)
     return known[1]
 
 

@@ -7,6 +7,7 @@ that no caller can make up names for metrics.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
 from headrace.serve.work import Work, work_of
 
+Headers = Iterable[tuple[bytes, bytes]]
 OPEN = frozenset({"/health", "/ready"})
 """What is answered without a key: whoever looks after the process has none."""
 WHOLE = frozenset({"/v1/features", "/openapi.json", "/metrics", "/status.json", "/", *OPEN})
@@ -72,11 +74,33 @@ def role_of(route: str) -> str | None:
 class Front:
     """The application behind access, metrics and drain.
 
-    `straight` answers the one route that is asked most, a key's features, without a router in between.
+    Parameters
+    ----------
+    straight
+        Answers the one route that is asked most, a key's features, without a router in between.
+    at_once
+        Does so without waiting for anything: the body of the answer to a path, or None when there is more to it.
     """
 
-    def __init__(self, app: ASGIApp, standing: Standing, straight: ASGIApp | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        standing: Standing,
+        straight: ASGIApp | None = None,
+        at_once: Callable[[bytes], bytes | None] = lambda _: None,
+    ) -> None:
         self._app, self._standing, self._straight = app, standing, straight or app
+        self._at_once = at_once
+
+    def at_once(self, path: bytes, headers: Headers) -> bytes | None:
+        """The body of the answer to a GET of a key's features, if it can be had at once and there is nothing to say."""
+        standing, started = self._standing, time.perf_counter()
+        if standing.draining or self._refused(headers, READ) is not None:
+            return None
+        body = self._at_once(path)
+        if body is not None:
+            standing.metrics.counted(FEATURES, "GET", 200, time.perf_counter() - started)
+        return body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -106,14 +130,20 @@ class Front:
 
     def _refusal(self, scope: Scope, route: str) -> Any:
         """The answer to a caller who may not ask, or None."""
-        role = role_of(route)
+        error = self._refused(scope["headers"], role_of(route))
+        if error is None:
+            return None
+        status, said, headers = told(Request(scope), error)
+        # The body is not read, so the connection ends with the answer.
+        return json_answer({"error": said}, status=status, headers={**headers, "connection": "close"})
+
+    def _refused(self, headers: Headers, role: str | None) -> HeadraceError | None:
+        """Why a caller may not ask, or None."""
         if role is None or not self._standing.access.keys:
             return None
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        given = [value for name, value in headers if name == b"authorization"]
         try:
             self._standing.access.allow(given[0].decode("latin-1") if len(given) == 1 else None, role)
         except HeadraceError as error:
-            status, said, headers = told(Request(scope), error)
-            # The body is not read, so the connection ends with the answer.
-            return json_answer({"error": said}, status=status, headers={**headers, "connection": "close"})
+            return error
         return None

@@ -94,6 +94,7 @@ class Metrics:
         self._kept = self._counter("headrace_samples_kept_total")
         self._dropped = self._counter("headrace_samples_dropped_total")
         self._children: dict[tuple[Any, ...], Any] = {}
+        self._views: dict[str, list[Any]] = {}
         self.in_flight = self.connections = 0
 
     @property
@@ -122,9 +123,13 @@ class Metrics:
         self._in_flight.inc()
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count one answered request."""
+        """Count the end of a request that has come."""
         self.in_flight -= 1
         self._in_flight.dec()
+        self.counted(route, method, status, seconds)
+
+    def counted(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count one answered request."""
         self._child(self._requests, route, method, str(status)).inc()
         self._child(self._seconds, route).observe(seconds)
         if status in (429, 503):
@@ -146,10 +151,14 @@ class Metrics:
 
     def read(self, view: str, *, stale: bool, missing: bool) -> None:
         """Count one key that was read."""
-        for counts, of in zip((True, stale, missing), self._reads, strict=True):
-            counter = self._child(of, view)
-            if counts:
-                counter.inc()
+        counters = self._views.get(view)
+        if counters is None:
+            counters = self._views[view] = [counter.labels(view) for counter in self._reads]
+        counters[0].inc()
+        if stale:
+            counters[1].inc()
+        if missing:
+            counters[2].inc()
 
     def sampled(self, *, kept: int = 0, dropped: int = 0) -> None:
         """Count reads that were to be kept."""

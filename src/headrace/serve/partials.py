@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
 from typing import Any, Literal
@@ -18,8 +18,7 @@ import msgspec
 from headrace.aggregate import Monoid, State
 from headrace.errors import DefinitionError, HeadraceError, shown
 
-States = dict[str, State]
-
+_members = msgspec.structs.astuple
 _TOKEN = re.compile(r"\s*(`[^`]+`|\w+|[<>(),:])")
 _SCALARS: dict[str, Any] = {
     "BIGINT": int,
@@ -100,42 +99,42 @@ def _tile(shapes: Mapping[str, Shape], double: Any = float) -> Callable[[bytes],
     return msgspec.json.Decoder(msgspec.defstruct("Tile", fields, bases=(Cell,), gc=False)).decode
 
 
-def decoder(columns: Iterable[tuple[str, Monoid]]) -> Callable[[bytes], States]:
-    """A function from a tile's JSON to the states of some of its columns; an absent one is empty.
+def decoder(columns: Sequence[tuple[str, Monoid]]) -> Callable[[bytes], Sequence[State]]:
+    """A function from a tile's JSON to the states of some of its columns in their order, as `Monoid.fold` takes them.
 
     Examples
     --------
     >>> from headrace.aggregate import Count, Span
     >>> read = decoder([("count_1", Count()), ("span_1", Span())])
-    >>> read(b'{"count_1":3,"other":"x"}')
-    {'count_1': 3, 'span_1': (0, None, None)}
+    >>> read(b'{"count_1":3,"span_1":{"n":1,"min":5,"max":5},"other":"x"}'), read(b"{}")
+    ([3, (1, 5, 5)], [None, None])
     """
-    listed = list(columns)
-    shapes = {name: shape_of(monoid.ddl) for name, monoid in listed}
+    shapes = {name: shape_of(monoid.ddl) for name, monoid in columns}
     decode = _tile(shapes)
 
-    def read(partials: bytes) -> States:
+    def cells(partials: bytes) -> Sequence[Any]:
         try:
-            found = decode(partials)
+            return _members(decode(partials))
         except msgspec.ValidationError:
-            found = _patient(partials, shapes)
-        return {name: _state(monoid, found[name]) for name, monoid in listed}
+            return _patient(partials, shapes)
 
-    return read
+    made = [None if monoid.cell_is_state else monoid.from_spark for _, monoid in columns]
+
+    def states(partials: bytes) -> Sequence[State]:
+        pairs = zip(made, cells(partials), strict=True)
+        return [cell if cell is None or make is None else make(cell) for make, cell in pairs]
+
+    return states if any(made) else cells
 
 
-def _state(monoid: Monoid, cell: Any) -> State:
-    return monoid.empty if cell is None else monoid.from_spark(cell)
-
-
-def _patient(partials: bytes, shapes: Mapping[str, Shape]) -> dict[str, Any]:
+def _patient(partials: bytes, shapes: Mapping[str, Shape]) -> list[Any]:
     """The rare tile with a double that is no number, which Spark writes as text; anything else is refused."""
     try:
         found = _tile(shapes, float | Literal["NaN", "Infinity", "-Infinity"])(partials)
     except msgspec.ValidationError as error:
         got = f"{error}; {shown(partials)}"
         raise HeadraceError("bad-changelog", "A tile's partial columns do not fit the plan.", got=got) from error
-    return {name: _numbered(shape, found[name]) for name, shape in shapes.items()}
+    return [_numbered(shape, found[name]) for name, shape in shapes.items()]
 
 
 def _numbered(shape: Shape, cell: Any) -> Any:

@@ -1,25 +1,25 @@
 """All features of a key in one pass: one look into the store, each row decoded once and only as far as it is needed.
 
-Where windows begin and end cuts time into bands (`bands`). A band is read with the coarsest rows that fit and merged
-once, and a window is the merge of its bands. What a value means is `plan.value`'s business; which rows there are, the
+Where windows begin and end cuts time into bands (`bands`). A band is read with the coarsest rows that fit, and a window
+is the merge of its bands (`steps`). What a value means is `plan.value`'s business; which rows there are, the
 store's. An answer says how fresh it is: all that had arrived before `as_of` is in it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from headrace.aggregate import Monoid, State
 from headrace.clock import show_time
 from headrace.define.view import View
-from headrace.plan.model import Plan, PlannedTerm, TileSet
+from headrace.plan.model import Plan, TileSet
 from headrace.plan.value import Tile, value
 from headrace.serve.bands import Cut, ViewPlan
-from headrace.serve.folding import TileFold, folds
-from headrace.serve.partials import States
+from headrace.serve.folding import folds
+from headrace.serve.steps import run as run_steps
 from headrace.store.changelog import Key, ProgressRow
 from headrace.store.expiry import ExpiredError
 from headrace.store.levels import Piece
@@ -110,17 +110,15 @@ class Reader:
         """Every feature of some keys at time t, all from one state of the store."""
         asked = self._plan_of(view)
         cut = asked.cut(t)
-        fold, run = self._folds[asked.tile_set.fingerprint], None
-        if self._runs is not None:
-            run = self._runs.get(asked.tile_set.id, "")
-        found = self.store.read(asked.tile_set.fingerprint, keys, cut.bands, run=run, layout=fold.layout)
+        run = None if self._runs is None else self._runs.get(asked.tile_set.id, "")
+        found = self.store.read(asked.tile_set.fingerprint, keys, cut.bands, run=run, layout=asked.fold.layout)
         if found.expired is not None and cut.lowest is not None and cut.lowest < found.expired:
             hint = "Ask for a time that is nearer to now; history is in the lake."
             message = "The store no longer holds the tiles of so long ago."
             raise ExpiredError(message, got=show_time(t), hint=hint)
         said = None if found.filling else found.said
         return [
-            self._answer(asked, key, t, said, _values(asked, cut, fold, pieces or (), t), pieces is None)
+            self._answer(asked, key, t, said, _values(asked, cut, pieces or (), t), pieces is None)
             for key, pieces in zip(keys, found.keys, strict=True)
         ]
 
@@ -144,53 +142,52 @@ class Reader:
     def _plan_of(self, name: str) -> ViewPlan:
         known = self._views.get(name)
         if known is None:
-            known = self._views[name] = ViewPlan(self.plan.view(name))
+            features = self.plan.view(name)
+            known = self._views[name] = ViewPlan(features, self._folds[features[0].tile_set.fingerprint])
         return known
 
 
-def _values(asked: ViewPlan, cut: Cut, fold: TileFold, pieces: Sequence[Piece], t: int) -> dict[str, Any]:
+def _values(asked: ViewPlan, cut: Cut, pieces: Sequence[Piece], t: int) -> dict[str, Any]:
     """The value of every feature."""
-    tiles = _tiles(cut, fold, pieces)
-    starts = [start for start, _ in tiles]
-    inside = [tiles[bisect_left(starts, low) : bisect_left(starts, high)] for low, high in cut.spans]
-    merged: dict[tuple[int, str], Any] = {}
-
-    def states(term: PlannedTerm, window: int) -> list[Any]:
-        """One merged state for each column of a term; features of one window share them."""
-        found = []
-        for column in term.columns:
-            name = column.name
-            if (window, name) not in merged:
-                merged[window, name] = column.monoid.fold([each[name] for _, each in inside[window]])
-            found.append(merged[window, name])
-        return found
-
-    values = {}
-    for planned, windows in asked.features:
-        if windows is None:
-            values[planned.feature.name] = value(planned, tiles, t)
-            continue
-        pairs = zip(planned.terms, windows, strict=True)
-        terms = [term.term.aggregate.finish(states(term, window), t) for term, window in pairs]
-        values[planned.feature.name] = planned.feature.combine(terms)
-    return values
+    shape = cut.shape
+    bands = _bands(cut, pieces)
+    rows = [need.rows.of(inside) for need, inside in zip(shape.needs, bands, strict=True)]
+    states = run_steps(shape.steps, [list(zip(*held, strict=True)) for held in rows])
+    if not asked.whole:
+        return {name: finish(states, t) for name, finish in shape.finishes if finish is not None}
+    tiles = _tiles(asked, cut, bands, rows)
+    return {
+        name: value(asked.whole[name], tiles, t) if finish is None else finish(states, t)
+        for name, finish in shape.finishes
+    }
 
 
-def _tiles(cut: Cut, fold: TileFold, pieces: Sequence[Piece]) -> list[Tile]:
+def _bands(cut: Cut, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
+    """What was read, by band."""
+    found, first, count = list[Sequence[Piece]](), 0, len(pieces)
+    for band in cut.bands:
+        last, high = first, band.high
+        while last < count and pieces[last].start < high:
+            last += 1
+        found.append(pieces[first:last])
+        first = last
+    return found
+
+
+def _tiles(
+    asked: ViewPlan, cut: Cut, bands: Sequence[Sequence[Piece]], rows: Sequence[Sequence[Sequence[State]]]
+) -> list[Tile]:
     """What was read as tiles: each band merged to one, or as it is where a window wants to see every tile."""
     tiles: list[Tile] = []
-    last = 0
-    for (low, high, _), (names, single) in zip(cut.bands, cut.needs, strict=True):
-        first = last
-        while last < len(pieces) and pieces[last].start < high:
-            last += 1
-        decoded = [(piece.start, fold.decoder(piece.level, names)(piece.partials)) for piece in pieces[first:last]]
-        if single or len(decoded) < 2:
-            tiles += decoded
-        else:
-            tiles.append((low, _merged(fold, names, [states for _, states in decoded])))
+    for band, need, inside, held in zip(cut.bands, cut.shape.needs, bands, rows, strict=True):
+        monoids = [(name, asked.fold.monoid(name)) for name in need.names]
+        if need.single:
+            single = ([(state,) for state in row] for row in held)
+            tiles += [(piece.start, _states(monoids, row)) for piece, row in zip(inside, single, strict=True)]
+        elif held:
+            tiles.append((band.low, _states(monoids, list(zip(*held, strict=True)))))
     return tiles
 
 
-def _merged(fold: TileFold, names: frozenset[str], decoded: Sequence[States]) -> States:
-    return {name: fold.monoid(name).fold([states[name] for states in decoded]) for name in names}
+def _states(monoids: Sequence[tuple[str, Monoid]], columns: Sequence[Sequence[State]]) -> dict[str, State]:
+    return {name: monoid.fold(states) for (name, monoid), states in zip(monoids, columns, strict=True)}

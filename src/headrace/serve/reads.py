@@ -29,7 +29,7 @@ from headrace.serve.steady import Steady
 from headrace.serve.watch import Watch
 from headrace.store.changelog import Key, KeyPart
 
-REFUSE = "refuse"
+FLAG, REFUSE = "flag", "refuse"
 MODES = ("lake", "micro-batch", "real-time", TABLE)
 """From the slowest to the quickest."""
 RequestValues = Mapping[str, Mapping[str, Any]]
@@ -179,6 +179,6 @@ def staleness(asked: str | None, usual: str) -> str:
     """
     if asked is None:
         return usual
-    if asked not in ("flag", REFUSE):
+    if asked not in (FLAG, REFUSE):
         raise DataError("bad-request", "`stale` is flag or refuse.", got=repr(asked)[:80])
     return asked

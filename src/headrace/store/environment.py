@@ -14,15 +14,17 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lmdb
 
 from headrace.errors import HeadraceError, MachineError
 from headrace.store.value import DamagedError, sealed, unsealed
 
+Seen = TypeVar("Seen")
 FORMAT = b"3"
-FIRST_SIZE = 64 * 1024 * 1024
+FIRST_SIZE = 4 * 1024 * 1024 * 1024
+"""Of the map: addresses, neither memory nor disk. Whatever meets its end is done again."""
 DATA = "data.mdb"
 
 _DAMAGE = (
@@ -100,15 +102,24 @@ class Environment:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:
         """A consistent view of what has been committed, also by other processes."""
-        with self._readers, self.translated():
-            try:
-                transaction = self._env.begin()
-            except lmdb.MapResizedError:
-                # The writer has grown the map: take over its size.
-                self._env.set_mapsize(0)
-                transaction = self._env.begin()
-            with transaction:
-                yield transaction
+        with self._readers, self.translated(), self._begun() as transaction:
+            yield transaction
+
+    def look(self, work: Callable[[Any], Seen]) -> Seen:
+        """What `work` finds in such a view; for reads that are so short that to enter and to leave it counts."""
+        try:
+            with self._readers, self._begun() as transaction:
+                return work(transaction)
+        except lmdb.Error as error:
+            raise self._translated(error) from error
+
+    def _begun(self) -> Any:
+        try:
+            return self._env.begin()
+        except lmdb.MapResizedError:
+            # The writer has grown the map: take over its size.
+            self._env.set_mapsize(0)
+            return self._env.begin()
 
     def write(self, work: Callable[[Any], None]) -> None:
         """Run `work` in a transaction: all of it is kept, or none; it is run again when the map had to grow."""
@@ -147,18 +158,16 @@ class Environment:
         """Errors of LMDB's as Headrace's."""
         try:
             yield
-        except _DAMAGE as error:
-            got = f"{type(error).__name__}: {error}"
-            raise DamagedError(
-                "The store's files are not what was written.", got=got, where=str(self.folder)
-            ) from error
         except lmdb.Error as error:
-            hint = (
-                "Look at the disk, its quota and the folder's permissions; the store can be deleted and filled again."
-            )
-            message = "The store's files cannot be used."
-            got = f"{type(error).__name__}: {error}"
-            raise MachineError("store-failed", message, got=got, hint=hint, where=str(self.folder)) from error
+            raise self._translated(error) from error
+
+    def _translated(self, error: lmdb.Error) -> HeadraceError:
+        got, where = f"{type(error).__name__}: {error}", str(self.folder)
+        if isinstance(error, _DAMAGE):
+            return DamagedError("The store's files are not what was written.", got=got, where=where)
+        hint = "Look at the disk, its quota and the folder's permissions; the store can be deleted and filled again."
+        message = "The store's files cannot be used."
+        return MachineError("store-failed", message, got=got, hint=hint, where=where)
 
 
 class WriterLock:

@@ -24,8 +24,8 @@ HOLES = 4
 SAFE = 2**53
 """Level rows lie within as many microseconds of 1970, 285 years: all stores can reckon that far."""
 
-MOST = 200
-"""About how many tiles are merged in one step, so that new ones do not wait for long."""
+MOST = 1_000
+"""About how many tiles are merged in one step: new ones wait for some milliseconds, and a step is worth its commit."""
 
 _logger = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import struct
 
 from headrace.store.changelog import Key
 
@@ -28,6 +29,7 @@ _ROOM = LONGEST - 8 - 16
 _PLAIN, _HASHED = b"\x01", b"\x02"
 _FLIP = 2**63
 _DIGEST = 32
+_one_text = struct.Struct(">IcI").pack
 
 
 def prefix_of(tile_set: str, run: str, key: Key) -> bytes:
@@ -36,7 +38,12 @@ def prefix_of(tile_set: str, run: str, key: Key) -> bytes:
     >>> prefix_of("ab", "r", ("x",)).hex(" ")
     '01 00 00 00 02 61 62 00 00 00 01 72 00 00 00 06 73 00 00 00 01 78'
     """
-    return _run_prefix(tile_set, run) + _sized(b"".join(map(_part, key)))
+    head = _run_prefix(tile_set, run)
+    if len(key) == 1 and type(key[0]) is str:
+        # What most keys are, without the calls.
+        text = key[0].encode()
+        return head + _one_text(len(text) + 5, b"s", len(text)) + text
+    return head + _sized(b"".join(map(_part, key)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -136,6 +143,9 @@ def level_lane(level: int) -> str:
     """
     return chr(_LEVEL) + chr(_GROWTH - level)
 
+
+LEVEL_MARK = bytes([_LEVEL])
+"""What a level row has after its start."""
 
 BASE_PLACE = b"\0" * 9
 """Where a key's base is, after its prefix: before every row of the first tile there can be."""

@@ -9,7 +9,7 @@ mean is known to a `Fold` alone, which comes from whoever knows the plan (`serve
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -66,7 +66,7 @@ class Layout(msgspec.Struct, frozen=True):
     base: str = ""
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """Part of what a range is read from: a tile in one lane (level 0), a level row, or a key's base (level BASE)."""
 
     start: int
@@ -129,16 +129,19 @@ class Walk(Protocol):
         """Go to the first row that begins later, or there and is not of a coarser level; its place, None at the end."""
         ...
 
-    def next(self) -> tuple[int, int] | None:
-        """Go on to the next row."""
-        ...
-
     def take(self) -> Piece:
         """What the row holds."""
         ...
 
+    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+        """Add the tile that is here and those next to it that begin before `high`; the place of the row after them."""
+        ...
 
-def cover(walk: Walk, bands: Iterable[Band], widths: Sequence[int]) -> list[Piece]:
+
+_NOWHERE = (FIRST - 1, 0)
+
+
+def cover(walk: Walk, bands: Sequence[Band], widths: Sequence[int]) -> list[Piece]:
     """The pieces that together are all tiles of some bands, each tile once.
 
     Parameters
@@ -157,33 +160,45 @@ def cover(walk: Walk, bands: Iterable[Band], widths: Sequence[int]) -> list[Piec
     [b'0', b'1', b'2']
     """
     found: list[Piece] = []
-    place: tuple[int, int] | None = (FIRST - 1, 0)
-    for low, high, coarsest in bands:
-        usable = [(level, width) for level, width in enumerate(widths[:coarsest], 1) if width <= high - low]
-        usable.reverse()
-        # A row that begins right here may have been met when a coarser one did not fit.
-        if place is not None and place[0] <= low:
+    place: tuple[int, int] | None = _NOWHERE
+    for (low, high, coarsest), end in zip(bands, _ends(bands), strict=True):
+        usable = widths[:coarsest]
+        if place is not None and place[0] < low:
             place = walk.seek(low, _fitting(low, high, usable))
         while place is not None and place[0] < high:
             start, level = place
             if not level:
+                # Tiles are the same in every band.
+                place = walk.gather(end, found)
+                continue
+            if level <= coarsest and start + widths[level - 1] <= high:
                 found.append(walk.take())
-                place = walk.next()
-            elif level <= coarsest and start + widths[level - 1] <= high:
-                found.append(walk.take())
-                end = start + widths[level - 1]
-                place = walk.seek(end, _fitting(end, high, usable)) if end < high else (end, 0)
-            else:
-                place = walk.seek(start, _fitting(start, high, usable))
+                start += widths[level - 1]
+            if start == high:
+                place = _NOWHERE
+                break
+            place = walk.seek(start, _fitting(start, high, usable))
     return found
 
 
-def _fitting(start: int, high: int, usable: Iterable[tuple[int, int]]) -> int:
+def _ends(bands: Sequence[Band]) -> list[int]:
+    """Where the bands end that lie side by side from each one on."""
+    ends: list[int] = []
+    for number in range(len(bands) - 1, -1, -1):
+        follows = bool(ends) and bands[number + 1].low == bands[number].high
+        ends.append(ends[-1] if follows else bands[number].high)
+    ends.reverse()
+    return ends
+
+
+def _fitting(start: int, high: int, widths: Sequence[int]) -> int:
     """The coarsest level of which a row can begin at a start and end by `high`."""
-    for level, width in usable:
-        if start % width == 0 and start + width <= high:
-            return level
-    return 0
+    fitting = 0
+    for level, width in enumerate(widths, 1):
+        if start % width or start + width > high:
+            break
+        fitting = level
+    return fitting
 
 
 class Listed:
@@ -198,17 +213,19 @@ class Listed:
         self._at = bisect_left(self._rows, (start, -level), key=_order)
         return self._place()
 
-    def next(self) -> tuple[int, int] | None:
-        """See `Walk.next`."""
-        self._at += 1
-        return self._place()
-
     def take(self) -> Piece:
         """See `Walk.take`."""
         return self._rows[self._at]
 
+    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+        """See `Walk.gather`."""
+        while (place := self._place()) is not None and place[0] < high and not place[1]:
+            found.append(self.take())
+            self._at += 1
+        return place
+
     def _place(self) -> tuple[int, int] | None:
-        return self._rows[self._at][:2] if self._at < len(self._rows) else None
+        return (self._rows[self._at].start, self._rows[self._at].level) if self._at < len(self._rows) else None
 
 
 def _order(piece: Piece) -> tuple[int, int]:

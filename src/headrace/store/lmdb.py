@@ -58,6 +58,9 @@ class LmdbStore:
     ([1], {0: 1})
     """
 
+    bulk = 20
+    """Most of a write is pages, and a page that several rows are on is written once."""
+
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -125,10 +128,16 @@ class LmdbStore:
         layout: Layout | None = None,
     ) -> Found:
         """See `Store.read`."""
-        with self._reading() as transaction:
-            known = self._meta.known(transaction, tile_set)
-            asked = Question(tile_set, keys, bands, run, layout)
-            return looked_up(transaction, self._env.tiles, known, asked)
+        asked = Question(tile_set, keys, bands, run, layout)
+
+        def work(transaction: Any) -> Found:
+            return looked_up(transaction, self._env.tiles, self._meta.known(transaction, tile_set), asked)
+
+        try:
+            return self._env.look(work)
+        except DamagedError as error:
+            self._note(error)
+            raise
 
     def fold_with(self, folds: Mapping[str, Fold]) -> None:
         """See `Store.fold_with`; a store that is only read keeps to the levels that there are."""
@@ -249,6 +258,9 @@ class LmdbStore:
         try:
             yield
         except DamagedError as error:
-            self._damaged = error
-            damage.mark(self._folder, str(error))
+            self._note(error)
             raise
+
+    def _note(self, error: DamagedError) -> None:
+        self._damaged = error
+        damage.mark(self._folder, str(error))

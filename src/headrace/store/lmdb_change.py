@@ -7,6 +7,7 @@ same transaction, so that none that stays is wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -43,17 +44,20 @@ class Changing:
 
     def __init__(self, transaction: Any, table: Any, meta: Meta) -> None:
         self._transaction, self._table, self._meta = transaction, table, meta
+        self._cursor = transaction.cursor(db=table)
         self._known: dict[str, Known] = {}
         self.counts = Counts()
         self.due: dict[bytes, str] = {}
 
     def apply(self, tiles: Mapping[bytes, Change]) -> None:
         """Apply the changes of a batch, by identity."""
-        keys: dict[bytes, list[tuple[bytes, Change]]] = {}
-        for identity, change in tiles.items():
-            keys.setdefault(change.prefix, []).append((identity, change))
-        for whole, changes in keys.items():
-            self._key(KeyRows(self._transaction, self._table, whole), changes)
+        # In the order of the table, so that what is looked for lies next to what was found.
+        ordered = [(identity, tiles[identity]) for identity in sorted(tiles)]
+        for whole, changes in groupby(ordered, key=lambda each: each[1].prefix):
+            self._key(self._rows(whole), list(changes))
+
+    def _rows(self, whole: bytes) -> KeyRows:
+        return KeyRows(self._transaction, self._table, whole, self._cursor)
 
     def _of(self, tile_set: str) -> Known:
         known = self._known.get(tile_set)
@@ -72,19 +76,21 @@ class Changing:
         born, gone, touched = 0, 0, list[bytes]()
         for identity, change in changes:
             row = change.row
-            found = self._transaction.get(identity, db=self._table)
-            before = None if found is None else self._before(identity, found, rows.whole)
             data = None if row is None else sealed(identity, value_of(row, rows.whole))
-            # A row that comes again, as after a crash, changes nothing, and the level rows that hold it stay.
-            if data == found or not self._counts(change, before):
+            if data is not None and self._transaction.put(identity, data, db=self._table, overwrite=False):
+                held = rows.count(FRESH + 1) - 1 if held < 0 else held
+                born += 1
+                touched.append(identity)
                 continue
-            if held < 0 and (before is None or row is None):
-                held = rows.count(FRESH)
+            found = self._transaction.get(identity, db=self._table)
+            # A row that comes again, as after a crash, changes nothing, and the level rows that hold it stay.
+            if data == found or not self._counts(change, self._before(identity, found, rows.whole)):
+                continue
             if row is None:
+                held = rows.count(FRESH) if held < 0 else held
                 gone += self._transaction.delete(identity, db=self._table)
             else:
                 self._transaction.put(identity, data, db=self._table)
-                born += before is None
             touched.append(identity)
         left = bool(born or rows.count(1)) if gone else True
         if held >= 0:
@@ -95,6 +101,7 @@ class Changing:
             if held + born < FRESH:
                 return
             growth = Growth(fresh=held)
+            self.counts.growths += 1
         growth.fresh += born
         for identity in touched:
             for start, level in growth.changed(layout, start_of(identity, len(rows.prefix))):
@@ -122,18 +129,16 @@ class Changing:
         return False
 
     @staticmethod
-    def _counts(change: Change, before: int | None) -> bool:
-        """Whether a change makes a difference to a row of that version, or to none."""
-        if change.row is None or before is None:
-            return change.row is not None or before is not None
-        return change.forget or change.row.version >= before
+    def _counts(change: Change, before: int) -> bool:
+        """Whether a change makes a difference to a row of that version."""
+        return change.row is None or change.forget or change.row.version >= before
 
     def _keep(self, rows: KeyRows, growth: Growth | None, change: Change) -> None:
         """Keep how far levels reach, and see whether it is time to make some."""
         if growth is None:
             self.counts.growths -= rows.drop_growth()
             return
-        self.counts.growths += rows.put_growth(growth)
+        rows.put_growth(growth)
         if growth.due:
             self.due[change.prefix] = change.tile_set
 
@@ -146,7 +151,7 @@ class Changing:
 
     def grow(self, whole: bytes, tile_set: str, fold: Fold, most: int) -> int:
         """Make the level rows that a key lacks, from at most so many new tiles; how much work that was."""
-        rows = KeyRows(self._transaction, self._table, whole)
+        rows = self._rows(whole)
         growth = rows.growth()
         if growth is None:
             return 1

@@ -96,16 +96,14 @@ class Sweep:
         return removed
 
 
-def _fold(rows: KeyRows, fold: Fold, gone: Sequence[tuple[bytes, Any, int]], end: int) -> bool:
+def _fold(rows: KeyRows, fold: Fold, gone: Sequence[tuple[bytes, bytes, int]], end: int) -> bool:
     """Merge tiles into the key's base; whether it had none before."""
-    tiles = [(identity, data) for identity, data, level in gone if not level]
+    tiles = [(identity, value) for identity, value, level in gone if not level]
     if not tiles:
         return False
     held = rows.base()
     pieces = [] if held is None else [Piece(FIRST, BASE, held.partials)]
-    pieces += [
-        Piece(start_of(each, len(rows.prefix)), 0, read_value(unsealed(each, data)).partials) for each, data in tiles
-    ]
+    pieces += [Piece(start_of(each, len(rows.prefix)), 0, read_value(value).partials) for each, value in tiles]
     rows.put_base(end, fold.merge(BASE, pieces))
     return held is None
 
@@ -115,13 +113,13 @@ def _old(rows: KeyRows, horizon: int, fold: Fold) -> bool:
     return next(iter(_before(rows, horizon, fold, 1)), None) is not None
 
 
-def _before(rows: KeyRows, horizon: int, fold: Fold, most: int | None = None) -> list[tuple[bytes, Any, int]]:
+def _before(rows: KeyRows, horizon: int, fold: Fold, most: int | None = None) -> list[tuple[bytes, bytes, int]]:
     """The rows of a key that are to be removed; where there is a base, tiles of the late lane are not."""
-    found: list[tuple[bytes, Any, int]] = []
-    for identity, data, level in rows.items():
+    found: list[tuple[bytes, bytes, int]] = []
+    for identity, value, level in rows.items():
         start, lane = place_of(identity, len(rows.prefix))
         if start >= horizon or len(found) == most:
             break
         if level or not fold.layout.base or lane == ON_TIME:
-            found.append((identity, data, level))
+            found.append((identity, value, level))
     return found

@@ -14,16 +14,16 @@ from headrace.store.growth import Growth
 from headrace.store.identity import (
     BASE_PLACE,
     GROWTH_PLACE,
+    LEVEL_MARK,
     TOP,
     fitted,
-    is_held,
     level_lane,
     level_of,
     place_of,
     placed,
     start_of,
 )
-from headrace.store.levels import FIRST, Piece
+from headrace.store.levels import END, FIRST, Piece
 from headrace.store.protocol import StoredTile
 from headrace.store.value import (
     BaseValue,
@@ -34,6 +34,7 @@ from headrace.store.value import (
     read_base,
     read_growth,
     read_level,
+    read_tile,
     read_value,
     sealed,
     tile_of,
@@ -52,52 +53,50 @@ class KeyRows:
     ----------
     whole
         The key's prefix; one that is too long for LMDB is looked for by its digest, and compared with what is found.
+    cursor
+        To walk with; by default one of its own.
     """
 
-    def __init__(self, transaction: Any, table: Any, whole: bytes) -> None:
+    def __init__(self, transaction: Any, table: Any, whole: bytes, cursor: Any = None) -> None:
         self._transaction, self._table = transaction, table
-        self._opened: Any = None
-        self._identity, self._data = b"", b""
+        self._cursor = transaction.cursor(db=table) if cursor is None else cursor
+        self._identity, self._value = b"", b""
         self._place = (FIRST, 0)
         self.prefix = fitted(whole)
         self.whole = None if self.prefix == whole else whole
 
-    @property
-    def _cursor(self) -> Any:
-        if self._opened is None:
-            self._opened = self._transaction.cursor(db=self._table)
-        return self._opened
-
     def count(self, most: int) -> int:
         """How many tiles there are, a base among them, counted no further than needed."""
-        cursor, prefix, found = self._cursor, self.prefix, 0
-        if cursor.set_range(prefix):
+        cursor, lane, end, found = self._cursor, len(self.prefix) + 8, self.prefix + GROWTH_PLACE, 0
+        if cursor.set_range(self.prefix):
             for identity in cursor.iternext(keys=True, values=False):
-                if not identity.startswith(prefix):
+                if identity >= end:
                     break
-                found += is_held(identity, len(prefix))
+                found += identity[lane : lane + 1] != LEVEL_MARK
                 if found == most:
                     break
         return found
 
     def seek(self, start: int, level: int = TOP) -> tuple[int, int] | None:
         """See `levels.Walk.seek`."""
+        cursor = self._cursor
         target = self.prefix + (start - FIRST if start > FIRST else 0).to_bytes(8, "big") + _LANES[level]
-        if not self._cursor.set_range(target):
-            self._check_before(target, self._cursor.last())
+        if not cursor.set_range(target):
+            self._check_before(target, cursor.last())
             return None
-        if level and self._cursor.key() == target:
+        identity, data = cursor.item()
+        if identity == target:
             # Nothing lies between where it was looked for and where it was found.
-            self._identity, self._data, self._place = target, self._cursor.value(), (start, level)
+            self._identity, self._value, self._place = identity, unsealed(identity, data), (start, level)
             return self._place
-        if self._check_before(target, self._cursor.prev()):
-            self._cursor.next()
+        if self._check_before(target, cursor.prev()):
+            cursor.next()
         else:
-            self._cursor.first()
-        place = self._here(b"")
-        if self._identity < target:
+            cursor.first()
+        identity, data = cursor.item()
+        if identity < target:
             raise _disorder()
-        return place
+        return self._met(identity, data)
 
     def _check_before(self, target: bytes, there: bool) -> bool:
         """See that the row before a place is whole and before it."""
@@ -108,57 +107,72 @@ class KeyRows:
                 raise _disorder()
         return there
 
-    def next(self) -> tuple[int, int] | None:
-        """See `levels.Walk.next`."""
-        return self._here(self._identity) if self._cursor.next() else None
-
     def take(self) -> Piece:
         """See `levels.Walk.take`."""
-        value = unsealed(self._identity, self._data)
-        partials = read_level(value).partials if self._place[1] else read_value(value).partials
-        return Piece(*self._place, partials)
+        return Piece(*self._place, read_level(self._value).partials)
 
-    def _here(self, last: bytes) -> tuple[int, int] | None:
-        """The place of the row that the cursor is at; None when it is none of this key's tiles and levels."""
-        self._identity, self._data = identity, data = self._cursor.item()
-        check_place(identity, data)
+    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+        """See `levels.Walk.gather`."""
+        prefix, last = self.prefix, self._identity
+        length, lane = len(prefix), len(prefix) + 8
+        end = prefix + ((high - FIRST).to_bytes(8, "big") if high < END else GROWTH_PLACE)
+        add, from_bytes = found.append, int.from_bytes
+        add(Piece(self._place[0], 0, read_tile(self._value).partials))
+        rows = self._cursor.iternext()
+        next(rows)
+        for identity, data in rows:
+            if not last < identity < end or identity[lane : lane + 1] == LEVEL_MARK:
+                return self._met(identity, data, last)
+            partials = read_tile(unsealed(identity, data)).partials
+            add(Piece(from_bytes(identity[length:lane], "big") + FIRST, 0, partials))
+            last = identity
+        return None
+
+    def _met(self, identity: bytes, data: bytes, last: bytes = b"") -> tuple[int, int] | None:
+        """The place of a row that the cursor has come to; None when it is none of this key's tiles and levels."""
+        length = len(self.prefix)
+        if not identity.startswith(self.prefix):
+            check_place(identity, data)
+            level = None
+        else:
+            self._identity, self._value = identity, unsealed(identity, data)
+            level = level_of(identity, length)
         if identity <= last:
             raise _disorder()
-        if not identity.startswith(self.prefix):
-            return None
-        length = len(self.prefix)
-        level = level_of(identity, length)
         if level is None:
             return None
-        self._place = (start_of(identity, length), level)
+        self._place = (int.from_bytes(identity[length : length + 8], "big") + FIRST, level)
         return self._place
 
-    def items(self, start: int = FIRST) -> Iterator[tuple[bytes, Any, int]]:
-        """Identity, sealed value and level of tiles and level rows from a start on."""
+    def items(self, start: int = FIRST) -> Iterator[tuple[bytes, bytes, int]]:
+        """Identity, value and level of tiles and level rows from a start on."""
         place = self.seek(start)
         while place is not None:
-            yield self._identity, self._data, place[1]
-            place = self.next()
+            yield self._identity, self._value, place[1]
+            if not self._cursor.next():
+                return
+            identity, data = self._cursor.item()
+            place = self._met(identity, data, self._identity)
 
     def mine(self) -> bool:
         """Whether there is a base or any tile, and it is of this key and no other of the same digest."""
         base = self.base()
         if base is not None:
             return base.whole == self.whole
-        first = next(((identity, data) for identity, data, level in self.items() if not level), None)
+        first = next((value for _, value, level in self.items() if not level), None)
         if first is None or self.whole is None:
             return first is not None
-        return read_value(unsealed(*first)).whole == self.whole
+        return read_value(first).whole == self.whole
 
     def tiles(self, low: int, high: int) -> list[StoredTile]:
         """Tiles that start in [low, high)."""
         found = []
-        for identity, data, level in self.items(low):
+        for identity, kept, level in self.items(low):
             tile, lane = place_of(identity, len(self.prefix))
             if tile >= high:
                 break
             if not level:
-                value = read_value(unsealed(identity, data))
+                value = read_value(kept)
                 if value.whole == self.whole:
                     found.append(tile_of(tile, lane, value))
         return found
@@ -179,14 +193,11 @@ class KeyRows:
         found = self._transaction.get(identity, db=self._table)
         return None if found is None else read_growth(unsealed(identity, found)).growth
 
-    def put_growth(self, growth: Growth) -> bool:
-        """Keep how far levels reach; whether that is new."""
+    def put_growth(self, growth: Growth) -> None:
+        """Keep how far levels reach."""
         identity = self.prefix + GROWTH_PLACE
         value = sealed(identity, write(GrowthValue(growth, self.whole)))
-        if self._transaction.put(identity, value, db=self._table, overwrite=False):
-            return True
         self._transaction.put(identity, value, db=self._table)
-        return False
 
     def drop_growth(self) -> bool:
         """Forget how far levels reach."""

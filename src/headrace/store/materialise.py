@@ -24,7 +24,10 @@ from headrace.store.protocol import Store
 BATCH = 5_000
 """Records folded in one transaction."""
 
-PATIENCE = 0.1
+BATCH_BYTES = 32 * 1024 * 1024
+"""Of records folded in one transaction, about."""
+
+PATIENCE = 0.25
 """Seconds between two looks at `stop` while nothing arrives."""
 
 AWAY = 1.0
@@ -32,9 +35,6 @@ AWAY = 1.0
 
 EXPIRY = 600.0
 """Seconds between two looks at what has expired."""
-
-TURN = 0.03
-"""Seconds in which each of several topics is looked at once."""
 
 _logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class Materialiser:
                 continue
             reached = True
             if not worked:
-                self._wait(stop)
+                self._wait(stop, looked + AWAY)
 
     def _expire(self) -> int:
         """Remove some of what nobody can ask for any more, now and then, once everything has been read."""
@@ -155,10 +155,12 @@ class Materialiser:
     def _step(self, topic: str) -> int:
         if topic not in self._at:
             self._at[topic] = self._start(topic)
+        # Nobody waits for rows that come while a store is filled.
+        limit = BATCH if topic in self._caught_up else BATCH * self._store.bulk
         at = self._at[topic]
         read: list[Record] = []
         for partition, offset in at.items():
-            came = self._log.read(topic, partition, offset, limit=BATCH)
+            came = self._log.read(topic, partition, offset, limit=limit, max_bytes=BATCH_BYTES)
             read += came
             if came:
                 at[partition] = came[-1].offset + 1
@@ -176,7 +178,7 @@ class Materialiser:
                     return len(read)
                 raise
             self._note(topic, rows)
-        if len(read) < BATCH and topic not in self._caught_up and at == self._log.end_offsets(topic):
+        if topic not in self._caught_up and at == self._log.end_offsets(topic):
             self._caught_up.add(topic)
             if self.caught_up:
                 self._store.mark_filling(False)
@@ -234,12 +236,11 @@ class Materialiser:
             return [topic for topic in self.topics if topic in known]
         return list(self.topics)
 
-    def _wait(self, stop: Event) -> None:
-        """Wait for a record in any topic: on each in turn, since a log waits on one topic at a time."""
+    def _wait(self, stop: Event, until: float) -> None:
+        """Wait for a record in any topic, at most until a moment; not for long while a topic is not there yet."""
         if not self._at:
             stop.wait(PATIENCE)
             return
-        share = PATIENCE if len(self._at) == 1 else TURN / len(self._at)
-        for topic, at in self._at.items():
-            if self._log.wait(topic, at, share):
+        while not self._log.wait(self._at, PATIENCE) and not stop.is_set():
+            if time.monotonic() > until or len(self._at) < len(self.topics):
                 return

@@ -26,6 +26,8 @@ class MemoryStore:
     ([1], {0: 1})
     """
 
+    bulk = 1
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._keys: dict[bytes, KeyInMemory] = {}

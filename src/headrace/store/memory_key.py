@@ -90,13 +90,14 @@ class KeyInMemory:
         self._at = bisect_left(self._places, (start, -level, ""))
         return self._place()
 
-    def next(self) -> tuple[int, int] | None:
-        self._at += 1
-        return self._place()
-
     def take(self) -> Piece:
-        place = self._places[self._at]
-        return self.levels[place] if place[1] else Piece(place[0], 0, self.tiles[place].partials)
+        return self.levels[self._places[self._at]]
+
+    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+        while (place := self._place()) is not None and place[0] < high and not place[1]:
+            found.append(Piece(place[0], 0, self.tiles[self._places[self._at]].partials))
+            self._at += 1
+        return place
 
     def _place(self) -> tuple[int, int] | None:
         if self._at == len(self._places):

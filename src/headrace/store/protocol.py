@@ -84,6 +84,11 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 class Store(Protocol):
     """The newest tiles of every key. One writer, any number of readers."""
 
+    @property
+    def bulk(self) -> int:
+        """How many times as much as usual is best applied in one go while the store is filled."""
+        ...
+
     def apply(self, rows: Iterable[Row], topic: str, positions: Mapping[int, int]) -> None:
         """Fold rows in and remember where their topic goes on, all or none.
 

@@ -67,6 +67,8 @@ class RedisStore:
     ('store-unreachable', 'redis://127.0.0.1:1/0')
     """
 
+    bulk = 1
+
     def __init__(self, url: str, *, namespace: str = "headrace", mend: bool = False) -> None:
         self._client = RedisClient(url)
         self._names = RedisNames(namespace)

@@ -93,9 +93,9 @@ def base_value(prefix: bytes, end: int, partials: bytes) -> bytes:
     return placed(b"", end) + sealed(prefix + placed(b"", end), partials)
 
 
-def read_base(prefix: bytes, value: bytes) -> Piece:
-    """A base from what is kept."""
-    return Piece(FIRST, BASE, unsealed(prefix + value[:_EIGHT], value[_EIGHT:]))
+def read_base(prefix: bytes, value: bytes, start: int = FIRST) -> Piece:
+    """A base from what is kept, as a piece that begins at a start."""
+    return Piece(start, BASE, unsealed(prefix + value[:_EIGHT], value[_EIGHT:]))
 
 
 def level_row(prefix: bytes, piece: Piece) -> tuple[bytes, bytes]:
@@ -152,7 +152,7 @@ def pieces(prefix: bytes, found: Sequence[Any]) -> list[Piece] | None:
 def with_base(prefix: bytes, found: Sequence[Any], low: int) -> list[Piece] | None:
     """The rows of a key in an answer, with its base before them."""
     held = pieces(prefix, found)
-    return [read_base(prefix, found[1])._replace(start=low), *held] if held is not None and found[1] else held
+    return [read_base(prefix, found[1], low), *held] if held is not None and found[1] else held
 
 
 def about_run(run: str, said: Any) -> tuple[bytes, bytes]:

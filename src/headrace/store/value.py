@@ -6,6 +6,7 @@ two checksums: of the identity alone, by which a row that is only passed is know
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from zlib import crc32
 
@@ -32,6 +33,13 @@ class Value(msgspec.Struct, array_like=True, gc=False):
     positions: Mapping[int, int]
     times: tuple[int | None, int | None]
     whole: bytes | None = None
+
+
+class _Tile(msgspec.Struct, array_like=True, gc=False):
+    """The beginning of a tile's row: what a read needs."""
+
+    version: int
+    partials: bytes
 
 
 class LevelValue(msgspec.Struct, array_like=True, gc=False):
@@ -67,6 +75,7 @@ class Change(msgspec.Struct, gc=False):
 
 write = msgspec.msgpack.Encoder().encode
 read_value = msgspec.msgpack.Decoder(Value).decode
+read_tile = msgspec.msgpack.Decoder(_Tile).decode
 read_level = msgspec.msgpack.Decoder(LevelValue).decode
 read_growth = msgspec.msgpack.Decoder(GrowthValue).decode
 read_base = msgspec.msgpack.Decoder(BaseValue).decode
@@ -90,6 +99,7 @@ SEAL = 8
 
 # Without it, zeros where a row was would be a row of nothing under a seal that fits.
 _SEED = 0x9E3779B1
+_seal = struct.Struct(">II").pack
 
 
 def sealed(identity: bytes, value: bytes) -> bytes:
@@ -99,7 +109,7 @@ def sealed(identity: bytes, value: bytes) -> bytes:
     b'value'
     """
     place = crc32(identity, _SEED)
-    return place.to_bytes(4, "big") + crc32(value, place).to_bytes(4, "big") + value
+    return _seal(place, crc32(value, place)) + value
 
 
 def unsealed(identity: bytes, data: bytes) -> bytes:
@@ -111,7 +121,7 @@ def unsealed(identity: bytes, data: bytes) -> bytes:
       ...
     """
     value, place = data[SEAL:], crc32(identity, _SEED)
-    if len(data) < SEAL or int.from_bytes(data[:SEAL], "big") != place << 32 | crc32(value, place):
+    if data[:SEAL] != _seal(place, crc32(value, place)):
         raise _damaged(identity)
     return value
 
@@ -174,7 +184,10 @@ def folded(
             about_runs |= {(kind, row.tile_set, row.run): None for kind in (PROGRESS, HAND_OVER)}
         else:
             prefix = prefix_of(row.tile_set, row.run, row.key)
-            change = tiles.setdefault(placed(fitted(prefix), row.tile, row.lane), Change(row.tile_set, prefix))
+            identity = placed(fitted(prefix), row.tile, row.lane)
+            change = tiles.get(identity)
+            if change is None:
+                change = tiles[identity] = Change(row.tile_set, prefix)
             if isinstance(row, Gone):
                 change.forget, change.row = True, None
             elif change.row is None or row.version >= change.row.version:
