@@ -132,8 +132,8 @@ class First:
     def __init__(self, view, events):
         self._held = ViewEvents(view, events)
 
-    def values(self, view, key, moment):
-        return self._held.values(key, moment)
+    def values(self, view, key, moment, mode):
+        return self._held.values(key, moment, mode)
 
     def events(self, view, key):
         return self._held.by_key.get(key, [])
