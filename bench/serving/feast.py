@@ -43,19 +43,19 @@ entity_key_serialization_version: 3
 """
 
 
-def install() -> Path:
-    """The folder of Feast's environment, made once."""
-    folder = cache_folder(os.environ) / "bench" / f"feast-{VERSION}"
+def install(extra: str = "redis") -> Path:
+    """The folder of Feast's environment with one of its extras, made once."""
+    folder = cache_folder(os.environ) / "bench" / f"feast-{extra}-{VERSION}"
     if not (folder / "ready").exists():
         uv = [sys.executable, "-m", "uv"]
         finished([*uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)])
-        wanted = f"feast[redis]=={VERSION}.*"
+        wanted = f"feast[{extra}]=={VERSION}.*"
         finished([*uv, "pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), wanted])
         (folder / "ready").touch()
     return folder / "bin"
 
 
-def _env() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Nothing of this environment is to be found in Feast's; it does not tell anybody that it is used."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"FEAST_USAGE": "False"}
 
@@ -81,7 +81,7 @@ class Feast:
 
     def _side(self, *arguments: str) -> None:
         # Its own folder is not to be searched: this module has the name of Feast's.
-        finished([str(self.bin / "python"), "-P", str(SIDE), *arguments], _env())
+        finished([str(self.bin / "python"), "-P", str(SIDE), *arguments], environment())
 
     @contextmanager
     def server(self) -> Iterator[int]:
@@ -98,7 +98,7 @@ class Feast:
             "-1",
         ]
         fast = ["--no-access-log", "--max-requests", "1000000", "--registry_ttl_sec", "300"]
-        with ended([*command, *fast], self.folder / "serve.log", _env()) as process:
+        with ended([*command, *fast], self.folder / "serve.log", environment()) as process:
             deadline = time.monotonic() + STARTING
             while not _healthy(port):
                 if process.poll() is not None or time.monotonic() > deadline:

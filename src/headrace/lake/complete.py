@@ -7,7 +7,7 @@ Values themselves are read by `lake.past` and `run.training`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from headrace.clock import show_time
 from headrace.define.stream import Stream
@@ -54,23 +54,24 @@ def _behind(stream: Stream, t: int) -> MachineError:
     return MachineError("lake-behind", message, got=show_time(t), hint=hint)
 
 
-def reach(view: View, t: int) -> tuple[int, int]:
-    """The event times [low, high) that a view's values at t are made of.
+def reach(views: Sequence[View], first: int, last: int) -> tuple[int, int]:
+    """The event times [low, high) that values of views between two moments are made of.
 
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"n": hr.count(over=hr.trailing("1m", resolution="1s"))})
-    >>> reach(users, 3_600_000_000)
+    >>> reach([users], 3_600_000_000, 3_600_000_000)
     (3540000000, 3601000000)
     """
-    spans = [term.window.span(t) for feature in view.features for term in feature.terms]
-    return max(EARLIEST, min(low for low, _ in spans)), max(high for _, high in spans)
+    windows = {term.window for view in views for feature in view.features for term in feature.terms}
+    low, high = min(each.span(first)[0] for each in windows), max(each.span(last)[1] for each in windows)
+    return max(EARLIEST, low), high
 
 
 def refuse_forgotten(silver: LakeTable, view: View, t: int) -> None:
     """Refuse a moment whose values need days that were forgotten."""
     forgotten = silver.counter(FORGOTTEN)
-    if forgotten is not None and reach(view, t)[0] < forgotten:
+    if forgotten is not None and reach([view], t, t)[0] < forgotten:
         message = "Days that the value needs were forgotten."
         got = f"{view.name} at {show_time(t)}, events before {show_time(forgotten)}"
         raise DataError("lake-forgotten", message, got=got, hint="Ask for a later moment.")

@@ -63,7 +63,7 @@ def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str
 def events_before(silver: LakeTable, view: View, key: Key, t: int) -> Iterator[Event]:
     """The events of a key, and perhaps of others, that count in a value at t and had arrived before it."""
     refuse_forgotten(silver, view, t)
-    low, high = reach(view, t)
+    low, high = reach([view], t, t)
     for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
         yield from _events(_chosen(silver, uri, view, key, low, t), view)
 

@@ -1,8 +1,8 @@
 """What each aggregate makes of the events that count, for all rows at once.
 
 A range is answered from what is kept of its column (`column`): differences of running sums for whole numbers, range
-folds for floats, extremes and moments, ranks for medians and distinct values. The single events after it are merged in.
-An aggregate that is not named here is computed row by row from its definition.
+folds for floats, extremes and moments, ranks for medians and distinct values; those of a row are merged. An aggregate
+that is not named here is computed row by row from its definition.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _distinct(aggregate: Any, column: Column, picked: Chosen, t: Array) -> pa.Ar
     begin = np.append(picked.low, 0)[picked.start[:-1]]
     new = column.previous_ranks.below(picked.low, picked.high, begin[rows] + 1)
     found = np.bincount(rows, new, minlength=count).astype(np.int64)
-    if len(rows) > count or len(np.unique(rows)) < len(rows):
+    if np.diff(picked.start).max(initial=0) > 1:
         found += np.bincount(_seen_in_gaps(column, picked, begin), minlength=count)
     return pa.array(found, pa.int64())
 

@@ -1,7 +1,7 @@
 """Features of many keys at many moments, from the events that were known then.
 
-Moments are worked through in the order of keys and time, so many at once that the single events after their ranges stay
-within bounds (`MOST_PAIRS`), however long some events were under way.
+Moments are worked through in the order of keys and time, so many at once that their stragglers, and the single events
+after what is settled, stay within bounds (`MOST_PAIRS`), however long some were under way.
 """
 
 from __future__ import annotations

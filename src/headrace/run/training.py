@@ -21,12 +21,12 @@ from headrace.aggregate import scalar
 from headrace.define.exact import Mode
 from headrace.define.stream import Stream
 from headrace.define.view import View
+from headrace.lake.complete import reach
 from headrace.lake.table import LakeTable
 from headrace.past.question import Question, question
 from headrace.run.admit import ARRIVED, EVENT_ID, EVENT_TIME, OFFSET, PARTITION
 from headrace.run.reach import LATE
 from headrace.run.silver import events
-from headrace.schema.json_rules import EARLIEST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,13 +109,6 @@ def extent_of(spine: DataFrame, time: str) -> Extent | None:
     micros = f"unix_micros(`{time}`)"
     found = spine.selectExpr("count(*)", f"min({micros})", f"max({micros})").first()
     return None if found is None or not found[0] else Extent(*found)
-
-
-def reach(views: Sequence[View], first: int, last: int) -> tuple[int, int]:
-    """The event times [low, high) that values between two moments are made of."""
-    windows = {term.window for view in views for feature in view.features for term in feature.terms}
-    low, high = min(each.span(first)[0] for each in windows), max(each.span(last)[1] for each in windows)
-    return max(EARLIEST, low), high
 
 
 def _together(views: Sequence[View]) -> list[list[View]]:
@@ -209,6 +202,7 @@ def _evaluator(asked: Question, keys: int, names: Sequence[str], *, own: bool) -
 
     def evaluate(given: Batches) -> Batches:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         held = [batch for batch in given if batch.num_rows]
         if not held:
@@ -218,7 +212,7 @@ def _evaluator(asked: Question, keys: int, names: Sequence[str], *, own: bool) -
         rows = table.filter(is_row)
         if not rows.num_rows:
             return
-        found = _answers(asked, keys, table.filter(pa.compute.invert(is_row)), rows, own=own)
+        found = _answers(asked, keys, table.filter(pc.invert(is_row)), rows, own=own)
         cells = _whole(rows.column(ROW)).flatten()
         kind = rows.schema.field(ROW).type
         whole = [*(kind.field(at).name for at in range(kind.num_fields)), *names]
