@@ -77,28 +77,23 @@ def _stream(stream: Stream) -> Entry:
 
 def _view(view: View) -> Entry:
     staleness = {} if view.max_staleness is None else {"max_staleness": show_duration(view.max_staleness)}
-    return Entry(
-        "view",
-        view.name,
-        ", ".join(feature.name for feature in view.features),
-        owner=view.owner,
-        description=view.description,
-        tags=view.tags,
-        location=view.location,
-        more=_place(view) | staleness,
-    )
+    return _keyed("view", view, _place(view) | staleness)
 
 
 def _dimension(dimension: Dimension) -> Entry:
+    return _keyed("dimension", dimension, _place(dimension))
+
+
+def _keyed(kind: str, each: View | Dimension, more: dict[str, str]) -> Entry:
     return Entry(
-        "dimension",
-        dimension.name,
-        ", ".join(feature.name for feature in dimension.features),
-        owner=dimension.owner,
-        description=dimension.description,
-        tags=dimension.tags,
-        location=dimension.location,
-        more=_place(dimension),
+        kind,
+        each.name,
+        ", ".join(feature.name for feature in each.features),
+        owner=each.owner,
+        description=each.description,
+        tags=each.tags,
+        location=each.location,
+        more=more,
     )
 
 

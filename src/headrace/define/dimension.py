@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 from headrace.define.name import name_of, text_of, texts_of
-from headrace.define.view import Selection, View
+from headrace.define.view import Selection, View, named
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
 from headrace.schema.types import Boolean, Field, Integer, List, Schema, String, Struct, Timestamp, Type, schema_of
 
@@ -69,11 +69,7 @@ class Dimension:
 
     def feature(self, name: str) -> Attribute:
         """One feature by its name."""
-        for each in self.features:
-            if each.name == name:
-                return each
-        hint = did_you_mean(name, [each.name for each in self.features])
-        raise DefinitionError("not-found", f"Dimension {self.name!r} has no such feature.", got=shown(name), hint=hint)
+        return named(self.features, name, f"Dimension {self.name!r}")
 
     def only(self, *names: str) -> Selection:
         """Some of the features, for a feature set.

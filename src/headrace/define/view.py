@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace.aggregate import Aggregate, aggregate
 from headrace.clock import duration, show_duration
@@ -93,11 +93,7 @@ class View:
 
     def feature(self, name: str) -> Feature:
         """One feature by its name."""
-        for feature in self.features:
-            if feature.name == name:
-                return feature
-        hint = did_you_mean(name, [feature.name for feature in self.features])
-        raise DefinitionError("not-found", f"View {self.name!r} has no such feature.", got=shown(name), hint=hint)
+        return named(self.features, name, f"View {self.name!r}")
 
     def only(self, *names: str) -> Selection:
         """Some of the features, for a feature set.
@@ -109,6 +105,25 @@ class View:
         ('m',)
         """
         return Selection(self, tuple(self.feature(name).name for name in names))
+
+
+class Named(Protocol):
+    """What has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_Named = TypeVar("_Named", bound=Named)
+
+
+def named(features: Sequence[_Named], name: str, whose: str) -> _Named:
+    """One of some features by its name; one that is not among them is refused."""
+    for feature in features:
+        if feature.name == name:
+            return feature
+    hint = did_you_mean(name, [feature.name for feature in features])
+    raise DefinitionError("not-found", f"{whose} has no such feature.", got=shown(name), hint=hint)
 
 
 @dataclass(frozen=True)

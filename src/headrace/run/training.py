@@ -73,6 +73,7 @@ def attach(
     time: str,
     mode: Mode,
     include_event: str | None = None,
+    extent: Extent | None = None,
 ) -> DataFrame:
     """The spine with a column for every feature of some views.
 
@@ -90,8 +91,10 @@ def attach(
         Whether an event counts from its arrival or from when it happened.
     include_event
         The stream whose events the rows are, told by `ARRIVAL_COLUMNS`: each counts in its own row.
+    extent
+        How far the spine reaches at most; looked for when left out, which takes a pass over it.
     """
-    extent = extent_of(spine, time)
+    extent = extent or extent_of(spine, time)
     if extent is None:
         for view in asked.views:
             for feature in view.features:

@@ -102,7 +102,8 @@ def ready(
         refuse_forgotten(tables.silver(view.stream.base), view, found.first)
     frame = _chosen(spine.frame.selectExpr(*projection(needed, found, _kinds(spine))), wanted, wish, found)
     tell("reading the lake")
-    return Ready(_with_features(session, frame, project, wanted, wish, tables, calls), spine, found, wanted, wish)
+    made = _with_features(session, frame, project, wanted, wish, tables, calls, found)
+    return Ready(made, spine, found, wanted, wish)
 
 
 def _kinds(spine: Spine) -> dict[str, str]:
@@ -169,14 +170,23 @@ def _with_features(
     wish: Wish,
     tables: Tables,
     calls: Calls | None,
+    found: Facts,
 ) -> DataFrame:
     from headrace.run.dimension import attach_dimension
     from headrace.run.on_demand import with_on_demand
-    from headrace.run.training import attach
+    from headrace.run.training import Extent, attach
 
     spine = [name for name in frame.columns if name not in wish.made]
     made = attach(
-        session, frame, wanted, tables.silver, time=wish.time, mode=wish.mode, include_event=wish.include_event
+        session,
+        frame,
+        wanted,
+        tables.silver,
+        time=wish.time,
+        mode=wish.mode,
+        include_event=wish.include_event,
+        # Rows that were not chosen only make it larger.
+        extent=Extent(found.rows, found.first, found.last),
     )
     for dimension in wanted.dimensions:
         table = tables.dimension(dimension)
