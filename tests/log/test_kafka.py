@@ -99,6 +99,7 @@ def test_a_compacted_topic_is_made_so_that_compaction_keeps_up(kafka_log, admin,
 def test_a_topic_that_others_made_is_described_with_whose_clock_it_keeps(kafka_log, admin, topic):
     config = {"message.timestamp.type": "CreateTime", "retention.ms": "7000"}
     admin.create_topics([NewTopic(topic, 3, 1, config=config)])[topic].result(30)
+    eventually(lambda: topic in kafka_log.topics())
     assert kafka_log.topics()[topic] == Topic(topic, 3, False, Retention(age=7 * SECOND), "producer")
 
 
