@@ -75,13 +75,17 @@ GROUP BY s.row, s.card, s.t
 
 
 def _range_join(history: History, out: str, mode: str) -> float:
+    from pyspark.sql import SparkSession
+
     del mode
-    session = _spark()
+    # With room: Headrace's own sessions are small, and this would end for want of memory.
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")  # type: ignore[attr-defined]
+    session = builder.config("spark.driver.memory", "12g").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
     began = time.monotonic()
     for name, file in (("spine", history.spine), ("events", history.events)):
         session.read.parquet(str(file)).createOrReplaceTempView(name)
-    # As Spark does it by itself: adaptive, with its usual number of shuffle partitions for so little data.
-    session.conf.set("spark.sql.shuffle.partitions", "8")
+    # As Spark does it by itself: adaptive, with so many shuffle partitions that each fits into memory.
+    session.conf.set("spark.sql.shuffle.partitions", "64")
     session.sql(RANGE_JOIN).write.parquet(out)
     return time.monotonic() - began
 
