@@ -49,6 +49,8 @@ $(BENCHMARKS:%=bench-%): bench-%: $(READY) java
 
 bench-serve: jars redis wrk
 
+bench-score: jars wrk
+
 lock: $(READY) ## pin every dependency of pyproject.toml with hashes; UPGRADE=1 for the newest of each
 	$(BIN)/uv pip compile pyproject.toml --group dev --quiet $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock

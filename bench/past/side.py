@@ -80,7 +80,8 @@ def _range_join(history: History, out: str, mode: str) -> float:
     del mode
     # With room: Headrace's own sessions are small, and this would end for want of memory.
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")  # type: ignore[attr-defined]
-    session = builder.config("spark.driver.memory", "12g").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+    here = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
+    session = builder.config("spark.driver.memory", "12g").config(map=here).getOrCreate()
     began = time.monotonic()
     for name, file in (("spine", history.spine), ("events", history.events)):
         session.read.parquet(str(file)).createOrReplaceTempView(name)

@@ -26,6 +26,7 @@ from headrace.define.measure import (
     top_k,
     variance,
 )
+from headrace.define.model import Model, model
 from headrace.define.on_demand import OnDemand, on_demand
 from headrace.define.over import calendar, hopping, lifetime, session, trailing, tumbling
 from headrace.define.stream import Stream, stream
@@ -36,6 +37,7 @@ from headrace.schema.types import Decimal, Timestamp, optional
 if TYPE_CHECKING:
     from headrace.batch import backfill, lake_tiles
     from headrace.client import AsyncClient, Client
+    from headrace.models import add_model, score_table
     from headrace.notebook import preview
     from headrace.producer import Producer
     from headrace.training import training_set
@@ -49,11 +51,13 @@ __all__ = [
     "Dimension",
     "FeatureSet",
     "HeadraceError",
+    "Model",
     "OnDemand",
     "Producer",
     "Stream",
     "Timestamp",
     "View",
+    "add_model",
     "backfill",
     "calendar",
     "count",
@@ -70,11 +74,13 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "model",
     "on_demand",
     "optional",
     "preview",
     "quantile",
     "ratio",
+    "score_table",
     "session",
     "stddev",
     "stream",
@@ -93,10 +99,12 @@ __all__ = [
 _LAZY = {
     "AsyncClient": "client",
     "Client": "client",
+    "add_model": "models",
     "backfill": "batch",
     "lake_tiles": "batch",
     "preview": "notebook",
     "Producer": "producer",
+    "score_table": "models",
     "training_set": "training",
 }
 

@@ -57,6 +57,9 @@ class ServeAccess:
     idle: int = 30_000_000
     drain: int = 5_000_000
     dimensions_every: int = 10_000_000
+    models_every: int = 1_000_000
+    score_timeout: int = 1_000_000
+    score_queue: int = 1_000
     stale: str = "flag"
     sample: float = 0.0
     keys: Hidden = field(default_factory=lambda: Hidden({}))
@@ -99,6 +102,7 @@ class Config:
     late_every: int
     store_kind: str
     store_url: str
+    models: str
     host: str
     port: int
     max_body: int
@@ -336,6 +340,7 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         late_every=value["late.every"],
         store_kind=value["store.kind"],
         store_url=value["store.url"],
+        models=value["models.path"],
         host=value["serve.host"],
         port=value["serve.port"],
         max_body=value["serve.max_body"],
@@ -418,3 +423,12 @@ def names(config: Config) -> Names:
     'payments'
     """
     return Names(config.prefix, config.name, config.data)
+
+
+def models_folder(config: Config) -> Path:
+    """Where the versions of a project's models are.
+
+    >>> models_folder(parse('[project]\\nname = "shop"', Path("shop"), {})).as_posix()
+    'shop/.headrace/models'
+    """
+    return (config.root / config.models).joinpath(config.prefix) if config.models else names(config).path("models")

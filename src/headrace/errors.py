@@ -88,6 +88,7 @@ CODES: dict[str, str] = {
     # the state that queries keep
     "state-unreadable": "The state of a query cannot be read from its checkpoint.",
     # the store
+    "store-busy": "The rows of a key changed at every one of many reads.",
     "bad-changelog": "A changelog record or the partial columns in it cannot be read.",
     "store-locked": "Another process writes to the store.",
     "store-failed": "The files of the store cannot be read or written, or Redis refuses to.",
@@ -114,6 +115,9 @@ CODES: dict[str, str] = {
     "too-slow": "A request was not sent, or not answered, within the time that the server gives it.",
     "too-stale": "A view's values are older than its `max_staleness`, and stale ones are refused.",
     "on-demand-failed": "An on-demand function failed, or gave what is no JSON value.",
+    "no-model": "A model has no version that answers.",
+    "model-slow": "A version of a model did not score, or could not be started, in the time it has.",
+    "model-down": "The process of a model's version has ended; it is started again.",
     "no-key": "A request needs an API key, and brings none that the server knows.",
     "wrong-role": "An API key does not have the role that a request needs.",
     "bad-key": "A configured API key, its role or its file cannot be used.",
@@ -141,6 +145,15 @@ CODES: dict[str, str] = {
     "bad-spine": "The rows that a training set is asked for lack a column, or have cells that cannot be used.",
     "training-set-there": "The folder for a training set exists and is not empty.",
     "changed-since": "A training set is to be made again, and its spine or its features have changed.",
+    # models
+    "bad-model": "A model's file or manifest cannot be read, is of another format, or has changed since.",
+    "unknown-model": "No model of that name, or no version of it with that number, was added.",
+    "wrong-columns": "The columns that a model takes are not those it is given.",
+    "missing-value": "A model is given a null where it takes none.",
+    "model-failed": "A model raised, or gave what is no score in its range.",
+    "pickle-not-allowed": "A model could only be kept as a pickle, which nobody allowed.",
+    "no-champion": "A model has no champion to score with, or none before to go back to.",
+    "models-locked": "Another process changes the versions or roles of a model, and does not come to an end.",
     # the machine
     "backfill-running": "Another process backfills the same project.",
     "lake-empty": "The lake has nothing of a stream.",

@@ -23,6 +23,7 @@ from headrace.config import Config, names
 from headrace.config import load as load_config
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
 from headrace.define.view import View
@@ -32,6 +33,7 @@ from headrace.plan.model import Plan
 from headrace.schema.registry import FOLDER, Registry, Version
 
 MODULE = "headrace_features"
+Definition = Stream | View | Dimension | OnDemand | FeatureSet | Model
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,15 @@ class Project:
         """Every dimension, by order of definition."""
         return self.definitions.dimensions
 
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Every model, by order of definition."""
+        return self.definitions.models
+
     @cached_property
     def _plan(self) -> Plan:
-        every = (*self.streams, *self.views, *self.dimensions, *self.on_demands, *self.feature_sets)
+        parts = (self.streams, self.views, self.dimensions, self.on_demands, self.feature_sets, self.models)
+        every = [thing for part in parts for thing in part]
         return build(every, self.config.mode, self.config.log_kind)
 
     def plan(self) -> Plan:
@@ -108,10 +116,10 @@ class Project:
         for version in self.check_schemas():
             self.registry.register(version.stream, version.schema, version.compatibility)
 
-    def find(self, name: str) -> Stream | View | Dimension | OnDemand | FeatureSet:
+    def find(self, name: str) -> Definition:
         """A definition by name; a feature by its view's name is found with `view.feature`."""
-        every: dict[str, Stream | View | Dimension | OnDemand | FeatureSet] = {}
-        for kind in (self.streams, self.on_demands, self.feature_sets, self.dimensions, self.views):
+        every: dict[str, Definition] = {}
+        for kind in (self.streams, self.models, self.on_demands, self.feature_sets, self.dimensions, self.views):
             every |= {thing.name: thing for thing in kind}
         if name in every:
             return every[name]
@@ -131,8 +139,7 @@ def load(path: Path | None = None, env: str | None = None) -> Project:
     config = load_config(path, env=env)
     module = _execute(config.features, config.load_timeout)
     made = [value for name, value in vars(module).items() if not name.startswith("_")]
-    kinds = Stream | View | Dimension | OnDemand | FeatureSet
-    definitions = gather(value for value in made if isinstance(value, kinds))
+    definitions = gather(value for value in made if isinstance(value, Definition))
     if not definitions.views:
         hint = "Define one with hr.view(...) and bind it to a module-level name."
         place = relative(str(config.features))

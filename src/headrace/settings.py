@@ -219,6 +219,12 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "that holds it. An address with a password must come from a variable; it is never shown. Left out, the "
                 "project's own Redis if `headrace up` or `headrace redis up` has started one.",
             ),
+            Setting(
+                "models.path",
+                "a folder",
+                "",
+                "Where versions of models are kept; left out, `models` in the data folder.",
+            ),
             Setting("serve.host", "a host", "127.0.0.1", "The address that serving listens on."),
             Setting("serve.port", NUMBER, "8787", "The port that serving listens on; 0 takes a free one.", most=65_535),
             Setting(
@@ -300,6 +306,26 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "a duration",
                 "10s",
                 "How often each worker looks whether the table of a dimension has changed.",
+            ),
+            Setting(
+                "serve.models_every",
+                "a duration",
+                "1s",
+                "How often each worker looks whether the roles of a model's versions have changed.",
+            ),
+            Setting(
+                "serve.score_timeout",
+                "a duration",
+                "1s",
+                "How long a version of a model may take to score a row; one that says nothing for so long is killed.",
+            ),
+            Setting(
+                "serve.score_queue",
+                NUMBER,
+                "1000",
+                "The most rows that one version of a model has under way in each worker; beyond it requests get 503.",
+                least=1,
+                most=1_000_000,
             ),
             Setting(
                 "serve.stale",

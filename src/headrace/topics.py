@@ -93,6 +93,8 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
         made.append(Topic(named.topic(f"{name}.dead"), 1, True, LETTERS))
         if stage.stream.late == "side_output":
             made.append(Topic(named.topic(f"{name}.late"), 1, True))
+    scored = [model for model in plan.models if model.stream is not None]
+    made += [Topic(named.topic(f"{model.predictions.name}.failed"), 1, True, LETTERS) for model in scored]
     made += [Topic(named.topic(f"changelog.{tiles.id}"), 1, True) for tiles in plan.tile_sets]
     views = dict.fromkeys(planned.view.name for planned in plan.features)
     made += [Topic(named.topic(f"served.{view}"), 1, retention=SERVED) for view in views]

@@ -49,6 +49,7 @@ def test_check_counts_in_json(ask):
         "features": 5,
         "on_demand_features": 1,
         "feature_sets": 1,
+        "models": 0,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.clock import show_duration
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
 from headrace.define.view import View
@@ -17,7 +18,7 @@ from headrace.project import Project
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing with a name: a stream, a view, a dimension, a feature, an on-demand feature or a feature set."""
+    """One thing with a name: a stream, a view, a dimension, a feature of any kind, a feature set or a model."""
 
     kind: str
     name: str
@@ -61,7 +62,8 @@ def entries(project: Project) -> list[Entry]:
     for dimension in project.dimensions:
         found += [_dimension(dimension), *_features(dimension)]
     found += [_on_demand(made) for made in project.on_demands]
-    return found + [_feature_set(chosen) for chosen in project.feature_sets]
+    found += [_feature_set(chosen) for chosen in project.feature_sets]
+    return found + [_model(model) for model in project.models]
 
 
 def _stream(stream: Stream) -> Entry:
@@ -142,4 +144,20 @@ def _feature_set(chosen: FeatureSet) -> Entry:
         description=chosen.description,
         tags=chosen.tags,
         location=chosen.location,
+    )
+
+
+def _model(model: Model) -> Entry:
+    return Entry(
+        "model",
+        model.name,
+        f"over feature set {model.features.name}",
+        owner=model.owner,
+        description=model.description,
+        tags=model.tags,
+        location=model.location,
+        more={
+            "stream": None if model.stream is None else model.stream.name,
+            "inputs": ", ".join(f"{name} from {made.text}" for name, made in model.inputs) or None,
+        },
     )

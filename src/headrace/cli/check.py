@@ -34,6 +34,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
         "features": len(plan.features) + sum(len(dimension.features) for dimension in loaded.dimensions),
         "on-demand features": len(loaded.on_demands),
         "feature sets": len(loaded.feature_sets),
+        "models": len(loaded.models),
     }
     if as_json:
         told = {name.replace("-", "_").replace(" ", "_"): count for name, count in counts.items()}

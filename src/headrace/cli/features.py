@@ -46,7 +46,7 @@ def search(words: tuple[str, ...], path: Path | None, env: str | None, as_json: 
 @options.project_options
 @options.as_json
 def show(name: str, path: Path | None, env: str | None, as_json: bool) -> None:
-    """Show one stream, view, dimension, feature or feature set.
+    """Show one stream, view, dimension, feature, feature set or model.
 
     A feature is named by its view and itself, as in card_activity.spend_1h, or by itself when no other has the name.
     """

@@ -1,4 +1,4 @@
-"""`headrace run pipeline|archive|serve`: one process in the foreground, as `headrace up` and production run it."""
+"""`headrace run pipeline|archive|serve|score`: one process in the foreground, as `headrace up` runs it."""
 
 from __future__ import annotations
 
@@ -72,6 +72,20 @@ def serve(path: Path | None, env: str | None, port: int | None) -> int:
         from headrace.serve import server
 
         server.main(loaded, stop.event, port=port)
+    return stop.code
+
+
+@command.command("score")
+@options.project_options
+def score(path: Path | None, env: str | None) -> int:
+    """Run scoring: events in, predictions out."""
+    from headrace import project
+
+    loaded = project.load(path, env)
+    with stopping() as stop:
+        from headrace.instream import process
+
+        process.main(loaded.plan(), loaded.config, stop.event)
     return stop.code
 
 

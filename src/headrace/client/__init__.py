@@ -1,9 +1,10 @@
-"""The Python client of Headrace's HTTP service: features of keys, typed; how the service stands; a few events in.
+"""The Python client of Headrace's HTTP service: features and scores of keys, typed; how it stands; a few events in.
 
     address    the URL, and where a view's key lies below it
     wire       kept-alive connections, each exchange with a deadline
     again      what may be asked again, when, and for how long
     answer     what comes back, as values or as errors
+    score      what a model says, the same way
     typed      values in the types of their features
     several    many keys in one request
     line       an event as a line of JSON
@@ -18,5 +19,6 @@ from headrace.client.again import Waiting
 from headrace.client.answer import Answer, Place, Ready, Refused
 from headrace.client.calls import Client
 from headrace.client.coroutines import AsyncClient
+from headrace.client.score import Score, Scores
 
-__all__ = ["Answer", "AsyncClient", "Client", "Place", "Ready", "Refused", "Waiting"]
+__all__ = ["Answer", "AsyncClient", "Client", "Place", "Ready", "Refused", "Score", "Scores", "Waiting"]

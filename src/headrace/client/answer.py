@@ -148,7 +148,7 @@ def answer_of(reply: Reply, of: str | Keyed | FeatureSet) -> Answer:
         told = (_plain if isinstance(of, str) else _exact).decode(reply.body)
         return _answer(told, None if isinstance(of, str) else types_of(of))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
-        raise _strange(reply, str(error)) from error
+        raise strange(reply, str(error)) from error
 
 
 def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[Answer | Refused]:
@@ -159,9 +159,9 @@ def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[A
         types = None if isinstance(of, str) else types_of(of)
         found = [_answer(one, types) if one.error is None else _refused(one, one.error) for one in told]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
-        raise _strange(reply, str(error)) from error
+        raise strange(reply, str(error)) from error
     if len(found) != count:
-        raise _strange(reply, f"{len(found)} answers for {count} keys")
+        raise strange(reply, f"{len(found)} answers for {count} keys")
     return found
 
 
@@ -176,7 +176,7 @@ def _answer(told: _One, types: Mapping[str, Type] | None) -> Answer:
 
 
 def _refused(told: _One, said: Mapping[str, str | None]) -> Refused:
-    return Refused(told.view or told.set or "", told.key, _error(told.status, said))
+    return Refused(told.view or told.set or "", told.key, error_of(told.status, said))
 
 
 def places_of(reply: Reply) -> list[Place]:
@@ -185,7 +185,7 @@ def places_of(reply: Reply) -> list[Place]:
     try:
         return _positions.decode(reply.body).positions
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _strange(reply, str(error)) from error
+        raise strange(reply, str(error)) from error
 
 
 def ready_of(reply: Reply) -> Ready:
@@ -193,7 +193,7 @@ def ready_of(reply: Reply) -> Ready:
     told = _object(reply)
     if reply.status not in (200, 503) or not isinstance(told.get("ready"), bool):
         refuse(reply)
-        raise _strange(reply, "it does not say whether it is ready")
+        raise strange(reply, "it does not say whether it is ready")
     waiting = [name for name, there in told.items() if name != "ready" and there is False]
     # A server that ends waits for nothing: another one will be there.
     draining = ["another server"] if told.get("draining") is True else []
@@ -212,11 +212,11 @@ def refuse(reply: Reply) -> None:
         return
     told = _object(reply).get("error")
     if not isinstance(told, dict) or str(told.get("code")) not in CODES:
-        raise _strange(reply, None)
-    raise _error(reply.status, told)
+        raise strange(reply, None)
+    raise error_of(reply.status, told)
 
 
-def _error(status: int, told: Mapping[str, Any]) -> HeadraceError:
+def error_of(status: int, told: Mapping[str, Any]) -> HeadraceError:
     """An error in the server's own words."""
     got, hint, where = (None if (text := told.get(name)) is None else str(text) for name in ("got", "hint", "where"))
     kind = _CLASSES.get(status, HeadraceError)
@@ -227,10 +227,11 @@ def _object(reply: Reply) -> dict[str, Any]:
     try:
         return msgspec.json.decode(reply.body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _strange(reply, str(error)) from error
+        raise strange(reply, str(error)) from error
 
 
-def _strange(reply: Reply, why: str | None) -> HeadraceError:
+def strange(reply: Reply, why: str | None) -> HeadraceError:
+    """An answer that is none of Headrace's."""
     body = shown(reply.body[:2_000].decode("utf-8", "replace"))
     got = body if why is None else f"{body}: {shown(why)}"
     kind = MachineError if reply.status in (502, 503, 504) else HeadraceError

@@ -1,18 +1,20 @@
-"""`hr.Client`: features and status from a serving process, over kept-alive HTTP."""
+"""`hr.Client`: features, scores and status from a serving process, over kept-alive HTTP."""
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from headrace.client.address import Key, address_of, features_path, name_of, named
 from headrace.client.again import LOOK, READ, SEND, Patience, Safe, Waiting, asked
 from headrace.client.answer import Answer, Place, Ready, Refused, answer_of, answers_of, object_of, places_of, ready_of
 from headrace.client.line import line_of
+from headrace.client.score import Score, Scores, scores_of
+from headrace.client.score import body_of as score_body
 from headrace.client.several import Piece, RequestValues, body_of, halves, listed, pieces
 from headrace.client.table import frame_of
 from headrace.client.wire import Reply, Request, Wire
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
 
     from headrace.define.dimension import Keyed
     from headrace.define.feature_set import FeatureSet
+    from headrace.define.model import Model
     from headrace.define.stream import Stream
 
     Readable: TypeAlias = str | Keyed | FeatureSet
 
 LINES = "application/x-ndjson"
+T = TypeVar("T")
 
 
 class Client:
@@ -173,6 +177,64 @@ class Client:
         """
         return frame_of(view, self.features_of(view, keys, request=request, stale=stale))
 
+    @overload
+    def score(
+        self,
+        model: str | Model,
+        key: Key,
+        *,
+        request: Mapping[str, Any] | None = None,
+        version: int | None = None,
+        stale: str | None = None,
+    ) -> Score: ...
+
+    @overload
+    def score(
+        self,
+        model: str | Model,
+        *,
+        keys: Iterable[Key],
+        request: RequestValues = None,
+        version: int | None = None,
+        stale: str | None = None,
+    ) -> Scores: ...
+
+    def score(
+        self,
+        model: str | Model,
+        key: Key | None = None,
+        *,
+        keys: Iterable[Key] | None = None,
+        request: Any = None,
+        version: int | None = None,
+        stale: str | None = None,
+    ) -> Score | Scores:
+        """What a model says of a key as it is now, or of several; see `features` for how they are asked.
+
+        Parameters
+        ----------
+        model
+            Its name; or itself, and then timestamps among its features are datetimes and decimals have all their
+            digits.
+        version
+            One of those that serve; left out, the key decides between champion and challenger.
+        """
+        if (key is None) == (keys is None):
+            got = "neither" if key is None else "both"
+            raise DataError("bad-argument", "Ask for the score of one key or of several.", got=got)
+        asked = list(pieces([key] if keys is None else listed(keys), request))  # type: ignore[list-item]
+
+        def ask(piece: Piece) -> list[Score | Refused]:
+            return self._scored(model, piece, stale, version)
+
+        found = Scores(each for several in self._each(ask, asked) for each in several)
+        if keys is not None:
+            return found
+        (one,) = found
+        if isinstance(one, Refused):
+            raise one.error
+        return one
+
     def status(self) -> dict[str, Any]:
         """How the service and the pipeline behind it stand: what `/status.json` says."""
         return object_of(self._get("/status.json"))
@@ -222,8 +284,24 @@ class Client:
         def ask(piece: Piece) -> list[Answer | Refused]:
             return self._piece(view, piece, stale)
 
-        found = map(ask, asked) if len(asked) < 2 or self.closed else self._threads.map(ask, asked)
-        return [answer for several in found for answer in several]
+        return [answer for several in self._each(ask, asked) for answer in several]
+
+    def _each(self, ask: Callable[[Piece], T], asked: list[Piece]) -> Iterable[T]:
+        """Every piece's answer, several at once."""
+        return map(ask, asked) if len(asked) < 2 or self.closed else self._threads.map(ask, asked)
+
+    def _scored(
+        self, model: str | Model, piece: Piece, stale: str | None, version: int | None
+    ) -> list[Score | Refused]:
+        """Scores of keys that go together, in halves when they are too many for the server."""
+        headers = {**self._headers, "Content-Type": "application/json"}
+        path, body = f"{self._prefix}/v1/score/{name_of(model)}", score_body(piece, stale, version)
+        try:
+            return scores_of(self._ask(Request("POST", path, headers, body), READ), model, len(piece.keys))
+        except DataError as error:
+            if error.code != "too-large" or len(piece.keys) < 2:
+                raise
+        return [score for half in halves(piece) for score in self._scored(model, half, stale, version)]
 
     def _piece(self, view: Readable, piece: Piece, stale: str | None) -> list[Answer | Refused]:
         """Keys that go together, in halves when they are too many for the server."""

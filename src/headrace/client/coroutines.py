@@ -19,12 +19,14 @@ from headrace.client.address import Key
 from headrace.client.again import Waiting
 from headrace.client.answer import Answer, Place, Ready, Refused
 from headrace.client.calls import Client
+from headrace.client.score import Score, Scores
 from headrace.client.several import RequestValues
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from headrace.client.calls import Readable
+    from headrace.define.model import Model
     from headrace.define.stream import Stream
 
 P = ParamSpec("P")
@@ -107,6 +109,34 @@ class AsyncClient:
     ) -> pd.DataFrame:
         """The same as a table, one row for each key."""
         return await self._run(self._client.frame, view, keys, request=request, stale=stale)
+
+    @overload
+    async def score(
+        self,
+        model: str | Model,
+        key: Key,
+        *,
+        request: Mapping[str, Any] | None = None,
+        version: int | None = None,
+        stale: str | None = None,
+    ) -> Score: ...
+
+    @overload
+    async def score(
+        self,
+        model: str | Model,
+        *,
+        keys: Iterable[Key],
+        request: RequestValues = None,
+        version: int | None = None,
+        stale: str | None = None,
+    ) -> Scores: ...
+
+    async def score(self, model: str | Model, key: Key | None = None, **more: Any) -> Score | Scores:
+        """What a model says of a key, or of several; see `Client.score`."""
+        call: Callable[..., Any] = self._client.score
+        found: Score | Scores = await self._run(call, model, key, **more)
+        return found
 
     async def status(self) -> dict[str, Any]:
         """How the service and the pipeline behind it stand."""

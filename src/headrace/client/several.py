@@ -83,6 +83,15 @@ def body_of(name: str, piece: Piece, stale: str | None) -> bytes:
         asked["request"] = piece.request
     if stale is not None:
         asked["stale"] = stale
+    return json_of(asked)
+
+
+def json_of(asked: Mapping[str, Any]) -> bytes:
+    """A request as JSON.
+
+    >>> json_of({"keys": ["42"]})
+    b'{"keys":["42"]}'
+    """
     try:
         text = json.dumps(asked, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_written)
         return text.encode()

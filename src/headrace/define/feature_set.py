@@ -8,13 +8,14 @@ from typing import Any
 
 from headrace.define.dimension import Attribute, Dimension, Keyed
 from headrace.define.name import name_of, text_of, texts_of
-from headrace.define.on_demand import OnDemand
+from headrace.define.on_demand import OnDemand, returned
 from headrace.define.view import Feature, Selection, View
 from headrace.errors import DefinitionError, shown, user_location
-from headrace.schema.types import Type
+from headrace.schema.types import Boolean, Float, Integer, String, Type
 
 Stored = Mapping[str, Mapping[str, Any]]
 Call = Callable[[OnDemand, Mapping[str, Any]], Any]
+_RETURNED: dict[type, Type] = {bool: Boolean(), int: Integer(), float: Float(), str: String()}
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class FeatureSet:
     def columns(self) -> tuple[str, ...]:
         """The names of the values, in order."""
         return tuple(name for member in self.members for name in _names(member))
+
+    @property
+    def types(self) -> tuple[tuple[str, Type], ...]:
+        """The values with their types, in order; an on-demand function that does not say its own is refused."""
+        return tuple(_typed(each) for each in self.picked)
 
     @property
     def keyed(self) -> tuple[Keyed, ...]:
@@ -153,6 +159,12 @@ def _refuse_two_types(made: FeatureSet) -> None:
                 message = f"Feature set {made.name!r} has parts that are kept by {name!r} in two types."
                 got, hint = f"{known} in {other.name!r}, {kind} in {each.name!r}", "Declare one type, or rename one."
                 raise DefinitionError("wrong-type", message, got=got, hint=hint)
+
+
+def _typed(picked: tuple[Keyed, Feature | Attribute] | OnDemand) -> tuple[str, Type]:
+    if isinstance(picked, OnDemand):
+        return picked.name, _RETURNED[returned(picked)]
+    return picked[1].name, picked[1].type
 
 
 def _names(member: Any) -> tuple[str, ...]:

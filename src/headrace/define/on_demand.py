@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 from headrace.define.dimension import Dimension, Keyed
@@ -18,6 +20,8 @@ from headrace.errors import DataError, DefinitionError, did_you_mean, shown, use
 from headrace.schema.types import Schema, Struct, schema_of
 
 TIME = "t"
+KINDS = (bool, int, float, str)
+"""What a function may return."""
 
 
 @dataclass(frozen=True)
@@ -161,3 +165,30 @@ def _refuse_unknown_parameters(made: OnDemand) -> None:
             message = "An argument is neither a request value, a feature nor t."
             close = did_you_mean(name, known)
             raise DefinitionError("not-pure", message, got=shown(name), hint=close, where=made.location).inside(place)
+
+
+def returned(made: OnDemand) -> type:
+    """What a function says it returns: bool, int, float or str, perhaps None.
+
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
+    >>> @hr.on_demand(users)
+    ... def busy(n) -> bool | None:
+    ...     return n > 3
+    >>> returned(busy)
+    <class 'bool'>
+    """
+    try:
+        said = typing.get_type_hints(made.function).get("return", inspect.Signature.empty)
+    except NameError:
+        said = made.function.__annotations__.get("return")
+    inner = [each for each in typing.get_args(said) if each is not NoneType] or [said]
+    if len(inner) == 1 and isinstance(inner[0], type) and inner[0] in KINDS:
+        return inner[0]
+    missing = said is inspect.Signature.empty
+    message = f"On-demand feature {made.name!r} does not say what it returns, or nothing that a column can hold."
+    hint = f"Write its type, as in `def {made.name}(...) -> float | None:`. Known: bool, int, float, str."
+    raise DefinitionError(
+        "bad-type", message, got="nothing" if missing else shown(said), hint=hint, where=made.location
+    )

@@ -1,7 +1,7 @@
 """Questions to the lake in SQL, answered by DataFusion inside `deltalake`: no Spark, no server, nothing written.
 
-Tables are called `<stream>_bronze` and `<stream>_silver`; with one stream also `bronze` and `silver`. How an answer is
-printed is the command line's business.
+Tables are called `<stream>_bronze` and `<stream>_silver`, with an underscore for a dot; with one stream also `bronze`
+and `silver`. How an answer is printed is the command line's business.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _MISSING = re.compile(r"table '(?:[^']*\.)?([^'.]+)' not found")
 
 def names(tables: Mapping[str, Mapping[str, LakeTable]]) -> dict[str, LakeTable]:
     """What each table is called in a query, from tables by stream and by name."""
-    called = {f"{stream}_{name}": table for stream, held in tables.items() for name, table in held.items()}
+    # A dot would be taken for that between a schema and a table.
+    called = {
+        f"{stream}_{name}".replace(".", "_"): table for stream, held in tables.items() for name, table in held.items()
+    }
     if len(tables) == 1:
         called |= next(iter(tables.values()))
     return called

@@ -16,6 +16,7 @@ from typing import Any
 from headrace.aggregate import Events, Span
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.over import default_resolution
 from headrace.define.stream import Stream
@@ -38,6 +39,7 @@ class Definitions:
     on_demands: tuple[OnDemand, ...]
     feature_sets: tuple[FeatureSet, ...]
     dimensions: tuple[Dimension, ...]
+    models: tuple[Model, ...] = ()
 
 
 def gather(defined: Iterable[Any]) -> Definitions:
@@ -46,7 +48,7 @@ def gather(defined: Iterable[Any]) -> Definitions:
     >>> gather([]).views
     ()
     """
-    kinds = (Stream, View, OnDemand, FeatureSet, Dimension)
+    kinds = (Stream, View, OnDemand, FeatureSet, Dimension, Model)
     found: dict[type, dict[str, Any]] = {kind: {} for kind in kinds}
 
     def add(thing: Any) -> None:
@@ -63,8 +65,12 @@ def gather(defined: Iterable[Any]) -> Definitions:
                 thing = thing.base
             case Dimension():
                 pass
+            case Model():
+                add(thing.features)
+                if thing.stream is not None:
+                    add(thing.stream)
             case _:
-                hint = "Give streams, views, dimensions, on-demand features and feature sets."
+                hint = "Give streams, views, dimensions, on-demand features, feature sets and models."
                 raise DefinitionError("bad-argument", "This is not a definition.", got=shown(thing), hint=hint)
         held = found[type(thing)].setdefault(thing.name, thing)
         if held != thing:
@@ -110,14 +116,21 @@ def build(defined: Iterable[Any], mode: str = "micro-batch", log: str = "kafka")
         for view in views:
             features[view.name] = _features(view, tiles)
     return Plan(
-        admissions=tuple(Admission(stream) for stream in all_of.streams),
+        admissions=tuple(Admission(stream) for stream in _streams(all_of).values()),
         tile_sets=tuple(tile_sets),
         features=tuple(planned for view in all_of.views for planned in features[view.name]),
         on_demands=all_of.on_demands,
         feature_sets=all_of.feature_sets,
         mode=mode,
         dimensions=tuple(PlannedDimension(each) for each in all_of.dimensions),
+        models=all_of.models,
     )
+
+
+def _streams(all_of: Definitions) -> dict[str, Stream]:
+    """Every stream whose records are judged: those of predictions too, which nobody declares."""
+    made = [each.predictions for each in all_of.models if each.stream is not None]
+    return {stream.name: stream for stream in (*all_of.streams, *made)}
 
 
 def _tile_set(

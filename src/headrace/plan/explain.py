@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.clock import show_duration
+from headrace.define.model import Model
 from headrace.plan.capability import MODES, STAGES
 from headrace.plan.model import (
     DEDUPLICATION,
@@ -41,6 +42,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
             for made in plan.on_demands
         ],
         "feature_sets": [{"name": chosen.name, "columns": list(chosen.columns)} for chosen in plan.feature_sets],
+        "models": [_model_json(model) for model in plan.models],
         "capabilities": {stage: {mode: reasons[mode] or "yes" for mode in MODES} for stage, reasons in STAGES.items()},
     }
 
@@ -94,6 +96,16 @@ def _dimension_json(planned: PlannedDimension) -> dict[str, Any]:
     return {"fingerprint": planned.fingerprint, **planned.form, "features": features, "mode": "at read time"}
 
 
+def _model_json(model: Model) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "features": model.features.name,
+        "stream": None if model.stream is None else model.stream.name,
+        "where": None if model.stream is None or model.stream.filter is None else model.stream.filter.text,
+        "inputs": {name: made.text for name, made in model.inputs},
+    }
+
+
 def text(plan: Plan) -> str:
     """The whole plan as people read it."""
     parts = [f"plan {plan.fingerprint}, {plan.mode}"]
@@ -105,7 +117,16 @@ def text(plan: Plan) -> str:
     if plan.feature_sets:
         lines = [f"  {chosen.name}: {', '.join(chosen.columns)}" for chosen in plan.feature_sets]
         parts.append("feature sets\n" + "\n".join(lines))
+    if plan.models:
+        parts.append("models\n" + "\n".join(_model_line(model) for model in plan.models))
     return "\n\n".join([*parts, _capability_text()]) + "\n"
+
+
+def _model_line(model: Model) -> str:
+    told = _model_json(model)
+    where = f" where {told['where']}" if told["where"] else ""
+    scores = f"; scores {told['stream']}{where} as events come" if told["stream"] else "; on request"
+    return f"  {model.name}: {model.features.name}{scores}"
 
 
 def _admission_text(stage: Admission) -> str:

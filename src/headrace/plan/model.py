@@ -10,6 +10,7 @@ from headrace.aggregate import Monoid
 from headrace.clock import MINUTE, show_duration
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.model import PREDICTIONS, Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
 from headrace.define.view import Feature, Term, View
@@ -211,6 +212,21 @@ class Plan:
     feature_sets: tuple[FeatureSet, ...]
     mode: str
     dimensions: tuple[PlannedDimension, ...] = ()
+    models: tuple[Model, ...] = ()
+
+    @property
+    def declared(self) -> tuple[Stream, ...]:
+        """The streams that others send events to: all but those of predictions."""
+        streams = (stage.stream for stage in self.admissions)
+        return tuple(stream for stream in streams if not stream.name.startswith(PREDICTIONS))
+
+    def model(self, name: str) -> Model:
+        """A model by its name."""
+        for each in self.models:
+            if each.name == name:
+                return each
+        hint = did_you_mean(name, {each.name for each in self.models})
+        raise ProjectError("not-found", "There is no such model.", got=shown(name), hint=hint)
 
     def tile_sets_of(self, view: str | None) -> tuple[TileSet, ...]:
         """The tile sets that a view's features are read from; all of them when no view is named."""

@@ -6,13 +6,10 @@ own columns. A column needs a type, which is what the function says it returns.
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import pyspark.cloudpickle
@@ -20,7 +17,7 @@ import pyspark.cloudpickle
 from headrace.clock import show_time
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
-from headrace.errors import DefinitionError, HeadraceError, shown
+from headrace.errors import HeadraceError, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 pickling: Any = pyspark.cloudpickle
 FAILED = "headrace-on-demand-failed: "
 """What the message of a task begins with whose on-demand function failed; JSON follows."""
-KINDS = (bool, int, float, str)
-"""What a function may return."""
 ROWS = 10_000
 
 
@@ -59,33 +54,6 @@ class Calls:
     time: str
     keys: tuple[str, ...]
     kinds: Mapping[str, type]
-
-
-def returned(made: OnDemand) -> type:
-    """What a function says it returns: bool, int, float or str, perhaps None.
-
-    >>> import headrace as hr
-    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
-    >>> users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
-    >>> @hr.on_demand(users)
-    ... def busy(n) -> bool | None:
-    ...     return n > 3
-    >>> returned(busy)
-    <class 'bool'>
-    """
-    try:
-        said = typing.get_type_hints(made.function).get("return", inspect.Signature.empty)
-    except NameError:
-        said = made.function.__annotations__.get("return")
-    inner = [each for each in typing.get_args(said) if each is not NoneType] or [said]
-    if len(inner) == 1 and isinstance(inner[0], type) and inner[0] in KINDS:
-        return inner[0]
-    missing = said is inspect.Signature.empty
-    message = f"On-demand feature {made.name!r} does not say what it returns, or nothing that a column can hold."
-    hint = f"Write its type, as in `def {made.name}(...) -> float | None:`. Known: bool, int, float, str."
-    raise DefinitionError(
-        "bad-type", message, got="nothing" if missing else shown(said), hint=hint, where=made.location
-    )
 
 
 def with_on_demand(frame: DataFrame, calls: Calls, folder: str | None = None) -> DataFrame:

@@ -4,6 +4,8 @@
     key, readable, on_demand     keys, what can be read by name, functions over request values
     dimensions, dimension_index  tables in memory, looked at in the background
     reads, batch                 one key and many, as JSON; sampled by `samples`, at moments of `steady`
+    row, scoring, scoring_rows   what a model gets, and its scores over HTTP
+    scoring_models, scoring_lineup, scoring_child, scoring_wire, model_process   versions, each in a process
     body, events                 events in
     front, access, limits, gate  who may ask, how much at once, who waits
     app, answering, openapi      all of it over HTTP, one shape for errors, what can be asked

@@ -19,8 +19,8 @@ from headrace.serve.limits import BusyError
 
 STATUSES = {"too-large": 413, "bad-encoding": 415, "too-slow": 408, "no-key": 401, "wrong-role": 403}
 PATHS = (
-    "/v1/features/{view}/{key}, /v1/features, /v1/events/{stream}, /openapi.json, /metrics, /health, /ready, "
-    "/status.json and /"
+    "/v1/features/{view}/{key}, /v1/features, /v1/events/{stream}, /v1/score/{model}, /openapi.json, /metrics, "
+    "/health, /ready, /status.json and /"
 )
 ALWAYS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 RETRY = 1
@@ -71,7 +71,7 @@ def told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Ma
         headers = {"connection": "close"}
     elif status == 401:
         headers = {"www-authenticate": challenge(request.url.path)}
-    elif error.code in ("too-stale", "lake-behind", "dimension-unread"):
+    elif error.code in ("too-stale", "lake-behind", "dimension-unread", "model-slow", "model-down"):
         headers = {"retry-after": str(RETRY)}
     return status, error_json(error), headers
 

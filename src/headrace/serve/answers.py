@@ -34,6 +34,7 @@ from headrace.serve.metrics import Metrics
 from headrace.serve.past import Past, Tables
 from headrace.serve.reading import Reader
 from headrace.serve.samples import Samples
+from headrace.serve.scoring_models import Models
 from headrace.serve.terms import Terms
 from headrace.serve.watch import Watch
 from headrace.serve.work import work_of
@@ -76,16 +77,17 @@ class Answering:
         tables: Tables = lambda _: {},
         metrics: Metrics | None = None,
         dimensions: Dimensions | None = None,
+        models: Models | None = None,
     ) -> None:
         plan, limits, clock = reader.plan, limits or Limits(), clock or SystemClock()
         self.terms = terms or Terms()
-        dimensions = dimensions or Dimensions()
-        self.standing = Standing(self.terms.access, metrics or Metrics(), work_of(limits, clock), dimensions)
+        dimensions, models = dimensions or Dimensions(), models or Models()
+        self.standing = Standing(self.terms.access, metrics or Metrics(), work_of(limits, clock), dimensions, models)
         self._answered = watch.answered
         self.samples = Samples(plan, log, named, self.terms.sample, tell=self._sampled)
         intake, past = Intake(plan, log, named, clock, ids), Past(tables, log, named, dimensions)
         self.app = build_app(Parts(reader, intake, watch, limits, self.samples, past, self.standing))
-        self.beside: tuple[Work, ...] = (self.samples.run, dimensions.run)
+        self.beside: tuple[Work, ...] = (self.samples.run, dimensions.run, models.run)
 
     def _sampled(self, *, kept: int = 0, dropped: int = 0) -> None:
         self.standing.metrics.sampled(kept=kept, dropped=dropped)

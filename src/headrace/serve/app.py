@@ -2,6 +2,7 @@
 
     GET  /v1/features/{name}/{key...}    all features of a key, now or at a past moment
     POST /v1/features                    many keys, views or a feature set, with request values
+    POST /v1/score/{model}               scores of one key or many, with the features they are from
     POST /v1/events/{stream}             one event, JSON lines, or a JSON array; perhaps compressed
     GET  /openapi.json  /metrics         what can be asked; numbers for Prometheus
     GET  /health  /ready                 alive; able to answer
@@ -31,6 +32,7 @@ from headrace.clock import show_time
 from headrace.errors import DataError, HeadraceError, shown
 from headrace.serve import batch as batches
 from headrace.serve import key as keys
+from headrace.serve import scoring as scores
 from headrace.serve.answering import encode, json_answer, told
 from headrace.serve.body import events_of, read_body
 from headrace.serve.events import Accepted, Intake
@@ -44,6 +46,7 @@ from headrace.serve.reading import Answer, Reader
 from headrace.serve.reads import FLAG, Reads, staleness
 from headrace.serve.reads import told as told_of
 from headrace.serve.samples import Samples
+from headrace.serve.scoring_rows import Scoring
 from headrace.serve.watch import Watch
 from headrace.store.changelog import KeyPart
 
@@ -78,6 +81,7 @@ class Handlers:
         self._reads = Reads(
             parts.reader, self.work.clock, parts.watch, parts.samples, standing.metrics, standing.dimensions
         )
+        self._scoring = Scoring(standing.models, standing.metrics.scores)
         names = {planned.view.name for planned in parts.reader.plan.features if parts.limits.stale == FLAG}
         self._views = {name.encode(): self._reads.find(name) for name in names}
 
@@ -146,6 +150,22 @@ class Handlers:
 
             return json_answer(await done_within(work, limits.timeout))
 
+    async def score(self, request: Request) -> Response:
+        """Scores of one key or many."""
+        limits, served = self._parts.limits, self._scoring.find(request.path_params["model"])
+        with self._reading_room.request() as take:
+            body = await sent_within(read_body(request, limits.max_body, take), limits.timeout)
+            wanted = scores.wanted_of(body, served, self._reads, most=limits.max_keys, stale=limits.stale)
+
+            async def work() -> dict[str, Any]:
+                # One key is read in a moment, as anywhere; how much is scored at once is each version's bound.
+                if len(wanted.batch.keys) == 1:
+                    return await scores.answers(wanted, self._reads, self._scoring)
+                async with self.work.reading.slot():
+                    return await scores.answers(wanted, self._reads, self._scoring)
+
+            return json_answer(await done_within(work, limits.timeout))
+
     async def events(self, request: Request) -> Response:
         """Append events."""
         parts, name = self._parts, request.path_params["stream"]
@@ -205,6 +225,7 @@ def build_app(parts: Parts) -> Front:
     routes = [
         Route("/v1/features/{rest:path}", made.features, methods=["GET"]),
         Route("/v1/features", made.batch, methods=["POST"]),
+        Route("/v1/score/{model}", made.score, methods=["POST"]),
         Route("/v1/events/{stream}", made.events, methods=["POST"]),
         *looks.routes(),
     ]

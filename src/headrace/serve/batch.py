@@ -11,11 +11,11 @@ whole.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,11 +23,15 @@ from headrace.clock import show_time
 from headrace.errors import DataError, HeadraceError, shown
 from headrace.serve.answering import error_json, status_of
 from headrace.serve.readable import Readable, key_from_json
-from headrace.serve.reads import Reads, RequestValues, staleness, told
+from headrace.serve.reading import Answer
+from headrace.serve.reads import Reads, staleness, told
+from headrace.serve.row import RequestValues
 from headrace.store.changelog import KeyPart
 
 SLICE = 20
 """Keys read before others have their turn: about a millisecond."""
+
+Form = TypeVar("Form")
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
@@ -77,11 +81,7 @@ def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> Batch:
     stale
         What becomes of stale values when the request does not say.
     """
-    try:
-        asked = _asked.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = "The request cannot be read."
-        raise DataError("bad-request", message, got=shown(str(error)), hint=f"Send JSON such as {EXAMPLE}.") from None
+    asked = decoded(body, _asked, EXAMPLE)
     names = [asked.read] if isinstance(asked.read, str) else asked.read
     if not names or len(set(names)) < len(names):
         message = "`read` names what to read, each view or feature set once."
@@ -90,17 +90,35 @@ def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> Batch:
         # Before the names are looked up, so that many unknown ones cost nothing.
         raise _too_many(len(asked.keys), len(names), most)
     of = tuple(reads.find(name) for name in names)
+    refuse_too_many(len(asked.keys), of, most)
+    return batch_from(of, asked.keys, bytes(asked.request), reads, stale=staleness(asked.stale, stale))
+
+
+def decoded(body: bytes, decoder: msgspec.json.Decoder[Form], example: str) -> Form:
+    """A request's JSON in its form; what has another is refused."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = "The request cannot be read."
+        raise DataError("bad-request", message, got=shown(str(error)), hint=f"Send JSON such as {example}.") from None
+
+
+def refuse_too_many(keys: int, of: Sequence[Readable], most: int) -> None:
+    """Refuse more keys than a request may have, each counted once for every view that is read."""
     views = sum(len(each.views) for each in of)
-    if len(asked.keys) * views > most:
-        raise _too_many(len(asked.keys), views, most)
-    chosen, request = staleness(asked.stale, stale), bytes(asked.request)
+    if keys * views > most:
+        raise _too_many(keys, views, most)
+
+
+def batch_from(of: tuple[Readable, ...], keys: Sequence[Any], request: bytes, reads: Reads, *, stale: str) -> Batch:
+    """What to read for some keys, with request values that are for all of them or one object for each."""
     if request.lstrip()[:1] != b"[":
-        return Batch(of, asked.keys, chosen, _values(of, reads, request))
+        return Batch(of, keys, stale, _values(of, reads, request))
     each = [bytes(one) for one in _list.decode(request)]
-    if len(each) != len(asked.keys):
+    if len(each) != len(keys):
         message = "An array of request values has one object for each key."
-        raise DataError("bad-request", message, got=f"{len(each):,} for {len(asked.keys):,} keys")
-    return Batch(of, asked.keys, chosen, None, each)
+        raise DataError("bad-request", message, got=f"{len(each):,} for {len(keys):,} keys")
+    return Batch(of, keys, stale, None, each)
 
 
 def _too_many(keys: int, views: int, most: int) -> DataError:
@@ -127,22 +145,42 @@ async def answers(batch: Batch, reads: Reads) -> dict[str, Any]:
 
 def _column(batch: Batch, reads: Reads, place: int, start: int, t: int) -> list[dict[str, Any]]:
     """The answers of one name to a slice of keys."""
-    of, found = batch.of[place], list[dict[str, Any]]()
+    of = batch.of[place]
+
+    def said(key: Mapping[str, KeyPart], read: Mapping[str, Answer], requests: RequestValues) -> dict[str, Any]:
+        return told(of, key, read, requests, batch.stale)
+
+    head = {"view" if of.feature_set is None else "set": of.name}
+    return read_slice(batch, reads, place, start, t, head=head, said=said)
+
+
+def read_slice(
+    batch: Batch,
+    reads: Reads,
+    place: int,
+    start: int,
+    t: int,
+    *,
+    head: Mapping[str, Any],
+    said: Callable[[Mapping[str, KeyPart], Mapping[str, Answer], RequestValues], Any],
+) -> list[Any]:
+    """What `said` makes of each key of a slice, for one name; a key's error stands in its place, behind `head`."""
+    of, found = batch.of[place], list[Any]()
     good: list[tuple[int, dict[str, KeyPart], RequestValues]] = []
     for number, given in enumerate(batch.keys[start : start + SLICE]):
-        found.append({"view" if of.feature_set is None else "set": of.name, "key": given})
-        with _errors_in(found[number]):
+        found.append({**head, "key": given})
+        with errors_in(found[number]):
             good.append((number, key_from_json(of, given, batch.columns), batch.values(reads, place, start + number)))
     if not good:
         return found
     for (number, key, requests), read in zip(good, reads.read(of, [key for _, key, _ in good], t), strict=True):
-        with _errors_in(found[number]):
-            found[number] = told(of, key, read, requests, batch.stale)
+        with errors_in(found[number]):
+            found[number] = said(key, read, requests)
     return found
 
 
 @contextmanager
-def _errors_in(place: dict[str, Any]) -> Iterator[None]:
+def errors_in(place: dict[str, Any]) -> Iterator[None]:
     """A key's error stands in the place of its answer."""
     try:
         yield

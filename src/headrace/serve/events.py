@@ -56,7 +56,7 @@ class Intake:
     def __init__(self, plan: Plan, log: Log, names: Names, clock: Clock, ids: SchemaIds | None = None) -> None:
         self._log, self._names, self._clock, self._ids = log, names, clock, ids
         self._writers: dict[str, Callable[[Row], bytes]] = {}
-        self._streams = {stage.stream.name: stage.stream for stage in plan.admissions}
+        self._streams = {stream.name: stream for stream in plan.declared}
         self._readers: dict[str, Read] = {}
 
     def stream(self, name: str) -> Stream:

@@ -21,6 +21,7 @@ from headrace.serve.answering import json_answer, told
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
+from headrace.serve.scoring_models import Models
 from headrace.serve.work import Work, work_of
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -28,6 +29,7 @@ OPEN = frozenset({"/health", "/ready"})
 """What is answered without a key: whoever looks after the process has none."""
 WHOLE = frozenset({"/v1/features", "/openapi.json", "/metrics", "/status.json", "/", *OPEN})
 FEATURES, EVENTS, OTHER = "/v1/features/{name}", "/v1/events/{stream}", "other"
+SCORE = "/v1/score/{model}"
 METHODS = frozenset({"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -39,11 +41,13 @@ class Standing:
     metrics: Metrics = field(default_factory=Metrics)
     work: Work = field(default_factory=lambda: work_of(Limits(), SystemClock()))
     dimensions: Dimensions = field(default_factory=Dimensions)
+    models: Models = field(default_factory=Models)
     draining: bool = False
 
     def tell(self) -> None:
-        """Let the metrics have what is under way now, and how old tables are."""
+        """Let the metrics have what is under way now, how old tables are, and which models fell back."""
         self.work.tell(self.metrics)
+        self.models.tell(self.metrics)
         self.dimensions.tell(self.metrics)
 
 
@@ -57,6 +61,8 @@ def route_of(path: str) -> str:
         return FEATURES
     if path.startswith("/v1/events/"):
         return EVENTS
+    if path.startswith("/v1/score/"):
+        return SCORE
     return path if path in WHOLE else OTHER
 
 

@@ -29,6 +29,7 @@ class Looks:
 
     def __init__(self, plan: Plan, limits: Limits, watch: Watch, standing: Standing) -> None:
         self._plan, self._limits, self._watch, self._standing = plan, limits, watch, standing
+        self._models = standing.models
         self._openapi: dict[str, Any] = {}
 
     def routes(self) -> list[Route]:
@@ -50,7 +51,7 @@ class Looks:
     async def ready(self, _: Request) -> Response:
         """Whether values can be served, and what is waited for."""
         tables = self._standing.dimensions
-        said = {**self._watch.readiness(), **tables.readiness()}
+        said = {**self._watch.readiness(), **tables.readiness(), **self._models.readiness()}
         # It answers all the same, from what it last read.
         failing = {"failing_dimensions": sorted(tables.failing)} if tables.failing else {}
         if self._standing.draining:
@@ -81,8 +82,11 @@ class Looks:
         return Response(text, headers={"cache-control": "no-store"}, media_type=_PROMETHEUS)
 
     async def _status(self) -> dict[str, Any]:
-        """How things stand; another process may have to be asked, but tables are in this one."""
-        told, tables = await run_in_threadpool(self._watch.status), self._standing.dimensions
-        waiting = [part for part, there in tables.readiness().items() if not there]
+        """How things stand; another process may have to be asked, but tables and models are in this one."""
+        told, tables, models = await run_in_threadpool(self._watch.status), self._standing.dimensions, self._models
+        counted = await run_in_threadpool(models.status, self._standing.metrics)
+        here = {**tables.readiness(), **models.readiness()}
+        waiting = [part for part, there in here.items() if not there]
         ready = {"ready": told["ready"] and not waiting, "waiting_for": [*told["waiting_for"], *waiting]}
-        return told | ready | {"dimensions": tables.status()}
+        alarms = {"alarms": [*told["alarms"], *models.alarms()]}
+        return told | ready | alarms | {"dimensions": tables.status(), "models": counted}

@@ -22,6 +22,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from headrace.serve import scoring_metrics
+
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that must name the folder before a process that shares it loads this module."""
 BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -53,6 +55,7 @@ HELP = {
     "headrace_dimension_failing": ("gauge", "1 when a dimension's table could not be read at the last look."),
     "headrace_ready": ("gauge", "1 when values can be served."),
     "headrace_clock_behind_seconds": ("gauge", "Seconds that the clock lies behind the latest moment of an answer."),
+    **scoring_metrics.HELP,
 }
 
 # When a series began is said of each by default; nobody asks.
@@ -93,6 +96,7 @@ class Metrics:
         ]
         self._kept = self._counter("headrace_samples_kept_total")
         self._dropped = self._counter("headrace_samples_dropped_total")
+        self.scores = scoring_metrics.Scores(self._registry)
         self._children: dict[tuple[Any, ...], Any] = {}
         self._views: dict[str, list[Any]] = {}
         self.in_flight = self.connections = 0
@@ -178,13 +182,21 @@ class Metrics:
 
     def text(self, status: Mapping[str, Any]) -> str:
         """Everything as Prometheus reads it; `status` is what `Monitor.status` says."""
+        whole = self._counted()
+        whole.register(_Standing(status))
+        return generate_latest(whole).decode()
+
+    def families(self) -> list[Metric]:
+        """What was counted until now, by all who count together."""
+        return list(self._counted().collect())
+
+    def _counted(self) -> CollectorRegistry:
         whole = CollectorRegistry()
         if self._folder is None:
             whole.register(self._registry)
         else:
             MultiProcessCollector(whole, path=str(self._folder))  # type: ignore[no-untyped-call]
-        whole.register(_Standing(status))
-        return generate_latest(whole).decode()
+        return whole
 
 
 def forget(process: int, folder: Path) -> None:

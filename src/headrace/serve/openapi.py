@@ -9,7 +9,9 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
+from headrace.define.model import Model
 from headrace.plan.model import Plan
+from headrace.serve import openapi_models as models
 from headrace.serve import openapi_types as shapes
 from headrace.serve.limits import Limits
 from headrace.serve.openapi_types import Json
@@ -63,13 +65,14 @@ def document(plan: Plan, limits: Limits, *, keyed: bool) -> Json:
         "paths": {
             **{_path(of): {"get": _read(of, reader)} for of in known.values()},
             "/v1/features": {"post": _batch(known, limits)},
-            **{f"/v1/events/{stage.stream.name}": {"post": _events(stage.stream)} for stage in plan.admissions},
+            **{models.score_path(each): {"post": _score(each, known, limits)} for each in plan.models},
+            **{f"/v1/events/{stream.name}": {"post": _events(stream)} for stream in plan.declared},
             **_others(),
         },
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "responses": {code: _refusal(said) for code, said in REFUSALS.items()},
-            "schemas": _schemas(known),
+            "schemas": _schemas(known) | _model_schemas(plan, known),
         },
     }
 
@@ -125,6 +128,18 @@ def _batch(known: dict[str, Readable], limits: Limits) -> Json:
             **_refusals("400", "401", "403", "404", "408", "413", "415", "503"),
         },
     }
+
+
+def _score(model: Model, known: dict[str, Readable], limits: Limits) -> Json:
+    refusals = _refusals("400", "401", "403", "404", "408", "413", "415", "503")
+    return models.score_operation(model, known[model.features.name], limits, refusals)
+
+
+def _model_schemas(plan: Plan, known: dict[str, Readable]) -> Json:
+    made: Json = {}
+    for each in plan.models:
+        made |= models.score_schemas(each, known[each.features.name])
+    return made
 
 
 def _request(of: Readable) -> Json:

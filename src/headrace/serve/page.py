@@ -27,7 +27,7 @@ def _template() -> str:
 
 def render(status: Mapping[str, Any]) -> str:
     """The page for a status as `Monitor.status` gives it, perhaps with the dimensions of the process that is asked."""
-    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _dimensions, _latency, _filler)
+    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _dimensions, _models, _latency, _filler)
     parts = [part(status) for part in shown]
     filled = {
         "project": escape(status["project"]),
@@ -42,7 +42,7 @@ def render(status: Mapping[str, Any]) -> str:
 
 def _shape(status: Mapping[str, Any]) -> str:
     """Which rows there are: when it changes, the script loads the page again."""
-    listed = [list(status.get(part, {})) for part in ("streams", "lake", "tile_sets", "views", "dimensions")]
+    listed = [list(status.get(part, {})) for part in ("streams", "lake", "tile_sets", "views", "dimensions", "models")]
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -182,6 +182,23 @@ def _dimensions(status: Mapping[str, Any]) -> str:
     return _section("Dimensions", [_table(heads, rows) + forms]) if rows else ""
 
 
+def _models(status: Mapping[str, Any]) -> str:
+    """Who answers for each model, how often and how quickly, and what went wrong."""
+    heads = ["model", "features", "champion", "challenger", "share", "shadows"]
+    heads += ["scored", "failures", "p50", "p99", "fell back from", "cannot serve"]
+    kinds = [(name, "text") for name in ("features", "champion", "challenger")]
+    kinds += [("share", "share"), ("shadows", "list"), ("scored", "count")]
+    rows = []
+    for name in status.get("models", {}):
+        at = f"models/{name}"
+        cells = [_cell(status, f"{at}/{field}", kind) for field, kind in kinds]
+        cells.append(_cell(status, f"{at}/failures", "count", alarm=True))
+        cells += [_cell(status, f"{at}/{field}", "fine_ms") for field in ("p50_ms", "p99_ms")]
+        cells += [_cell(status, f"{at}/{field}", "text", alarm=True) for field in ("fallback_from", "failing")]
+        rows.append(_row(name, cells))
+    return _section("Models", [_table(heads, rows)]) if rows else ""
+
+
 def _filler(status: Mapping[str, Any]) -> str:
     heads = ["materialiser", "behind", "tile rows", "progress", "malformed", "gaps", "tiles", "merged", "size"]
     at = "materialiser"
@@ -264,6 +281,9 @@ def _bytes(value: float) -> str:
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "count": lambda value: f"{value:,.0f}",
     "text": str,
+    "share": lambda value: f"{100 * value:.1f} %",
+    "list": lambda value: ", ".join(map(str, value)) or NOTHING,
+    "fine_ms": lambda value: f"{value:.2f} ms",
     "rate": lambda value: f"{value:,.1f}/s" if value < 10 else f"{value:,.0f}/s",
     "ms": _milliseconds,
     "us": lambda value: f"{value:,.0f} µs" if value < 1_000 else f"{value / 1_000:.1f} ms",

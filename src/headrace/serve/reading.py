@@ -106,8 +106,16 @@ class Reader:
         """Every feature of a key at time t."""
         return self.read_many(view, [key], t)[0]
 
-    def read_many(self, view: str, keys: Sequence[Key], t: int) -> list[Answer]:
-        """Every feature of some keys at time t, all from one state of the store."""
+    def read_many(
+        self, view: str, keys: Sequence[Key], t: int, more: Sequence[Sequence[Tile]] | None = None
+    ) -> list[Answer]:
+        """Every feature of some keys at time t, all from one state of the store.
+
+        Parameters
+        ----------
+        more
+            Of each key, tiles that count beside those of the store: of events that are not in it yet.
+        """
         asked = self._plan_of(view)
         cut = asked.cut(t)
         run = None if self._runs is None else self._runs.get(asked.tile_set.id, "")
@@ -117,9 +125,10 @@ class Reader:
             message = "The store no longer holds the tiles of so long ago."
             raise ExpiredError(message, got=show_time(t), hint=hint)
         said = None if found.filling else found.said
+        beside = [()] * len(keys) if more is None else more
         return [
-            self._answer(asked, key, t, said, _values(asked, cut, pieces or (), t), pieces is None)
-            for key, pieces in zip(keys, found.keys, strict=True)
+            self._answer(asked, key, t, said, _values(asked, cut, pieces or (), t, tiles), pieces is None and not tiles)
+            for key, pieces, tiles in zip(keys, found.keys, beside, strict=True)
         ]
 
     def _answer(
@@ -147,11 +156,16 @@ class Reader:
         return known
 
 
-def _values(asked: ViewPlan, cut: Cut, pieces: Sequence[Piece], t: int) -> dict[str, Any]:
+def _values(asked: ViewPlan, cut: Cut, pieces: Sequence[Piece], t: int, more: Sequence[Tile]) -> dict[str, Any]:
     """The value of every feature."""
     shape = cut.shape
     bands = _bands(cut, pieces)
     rows = [need.rows.of(inside) for need, inside in zip(shape.needs, bands, strict=True)]
+    for start, columns in more:
+        for number, band in enumerate(cut.bands):
+            if band.low <= start < band.high:
+                bands[number] = [*bands[number], Piece(start, 0, b"")]
+                rows[number].append([columns[name] for name in shape.needs[number].names])
     states = run_steps(shape.steps, [list(zip(*held, strict=True)) for held in rows])
     if not asked.whole:
         return {name: finish(states, t) for name, finish in shape.finishes if finish is not None}

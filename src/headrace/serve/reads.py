@@ -15,15 +15,15 @@ import msgspec
 from headrace.clock import show_duration, show_time
 from headrace.define.dimension import Dimension, Keyed
 from headrace.define.feature_set import FeatureSet
-from headrace.define.on_demand import OnDemand
 from headrace.define.view import View
 from headrace.errors import DataError, MachineError
 from headrace.serve.dimensions import TABLE, Dimensions
-from headrace.serve.form import answer_json, value_json
+from headrace.serve.form import answer_json
 from headrace.serve.metrics import Metrics
-from headrace.serve.on_demand import Requests, computed, computed_json
+from headrace.serve.on_demand import Requests
 from headrace.serve.readable import Readable, find, readables
 from headrace.serve.reading import Answer, Reader
+from headrace.serve.row import RequestValues, model_row, row_json
 from headrace.serve.samples import Samples
 from headrace.serve.steady import Steady
 from headrace.serve.watch import Watch
@@ -32,8 +32,6 @@ from headrace.store.changelog import Key, KeyPart
 FLAG, REFUSE = "flag", "refuse"
 MODES = ("lake", "micro-batch", "real-time", TABLE)
 """From the slowest to the quickest."""
-RequestValues = Mapping[str, Mapping[str, Any]]
-"""For each on-demand feature, what the caller sent for it."""
 
 
 class Reads:
@@ -108,12 +106,17 @@ def told(
     of: Readable, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues, stale: str
 ) -> dict[str, Any]:
     """What was read as JSON; what is too old is refused when `stale` says so."""
-    if stale == REFUSE:
-        for view in of.views:
-            _refuse_stale(view, answers[view.name])
+    refuse_stale(of, answers, stale)
     if of.feature_set is None:
         return answer_json(of.views[0], answers[of.name])
     return set_json(of.feature_set, key, answers, requests)
+
+
+def refuse_stale(of: Readable, answers: Mapping[str, Answer], stale: str) -> None:
+    """Refuse what is too old, when `stale` says so."""
+    if stale == REFUSE:
+        for view in of.views:
+            _refuse_stale(view, answers[view.name])
 
 
 def _refuse_stale(view: Keyed, answer: Answer) -> None:
@@ -132,33 +135,28 @@ def set_json(
     of: FeatureSet, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues
 ) -> dict[str, Any]:
     """What is said of a feature set: as old as the oldest of its parts, and each part's own freshness."""
-    ages = [answer.as_of for answer in answers.values()]
-    oldest = None if None in ages else min(age for age in ages if age is not None)
     t = next(iter(answers.values())).at
     return {
         "set": of.name,
         "key": dict(key),
-        "features": _features(of, answers, requests, t),
+        "features": row_json(of, model_row(of, answers, requests, t)),
         "at": show_time(t),
+        **set_freshness(answers, t),
+        "views": {name: _freshness(answer) for name, answer in answers.items()},
+    }
+
+
+def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
+    """How fresh several answers are together: as old as the oldest, missing when all are, stale when any is."""
+    ages = [answer.as_of for answer in answers.values()]
+    oldest = None if None in ages else min(age for age in ages if age is not None)
+    return {
         "as_of": None if oldest is None else show_time(oldest),
         "freshness_ms": None if oldest is None else (t - oldest) / 1_000,
         "missing": all(answer.missing for answer in answers.values()),
         "stale": any(answer.stale for answer in answers.values()),
         "mode": min((answer.mode for answer in answers.values()), key=MODES.index),
-        "views": {name: _freshness(answer) for name, answer in answers.items()},
     }
-
-
-def _features(of: FeatureSet, answers: Mapping[str, Answer], requests: RequestValues, t: int) -> dict[str, Any]:
-    made = computed(of, {name: answer.values for name, answer in answers.items()}, requests, t)
-    found: dict[str, Any] = {}
-    for each in of.picked:
-        if isinstance(each, OnDemand):
-            found[each.name] = computed_json(each.name, made[each.name])
-        else:
-            view, feature = each
-            found[feature.name] = value_json(feature.type, answers[view.name].values[feature.name])
-    return found
 
 
 def _freshness(answer: Answer) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from headrace.serve.dimensions import dimensions_of
 from headrace.serve.limits import Limits
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
+from headrace.serve.scoring_models import models_of
 from headrace.serve.terms import terms_of
 from headrace.serve.worker import Loaded, worker_of
 from headrace.serve.workers import Workers
@@ -59,6 +60,7 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clo
                 if workers == 1:
                     more: dict[str, Any] = {"ids": ids_of(config, plan), "tables": lake_of(config)}
                     more["dimensions"] = dimensions_of(config, plan, clock)
+                    more["models"] = models_of(config, plan, clock)
                     serving = Serving(plan, log, store, named, clock, limits=Limits.of(config), terms=terms, **more)
                     serve(listeners[0], serving, stop, started)
                 else:

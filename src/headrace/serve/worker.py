@@ -29,6 +29,7 @@ from headrace.serve.heard import Heard
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
 from headrace.serve.reading import Reader
+from headrace.serve.scoring_models import models_of
 from headrace.serve.terms import terms_of
 from headrace.serve.workers import Target
 from headrace.store.opening import look_into
@@ -82,6 +83,7 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
             tables=lake_of(config),
             metrics=Metrics(folder),
             dimensions=dimensions_of(config, plan),
+            models=models_of(config, plan),
         )
         heard.before = answering.standing.tell
         answering.beside = (*answering.beside, heard.run)

@@ -1,6 +1,6 @@
 """The processes of a project: what starts each, and how one knows that it is ready.
 
-Pipeline and archive are ready when they have told how they are doing, serving when it says so over HTTP.
+Pipeline, scoring and archive are ready when they have told how they are doing, serving when it says so over HTTP.
 """
 
 from __future__ import annotations
@@ -35,10 +35,25 @@ def command(*arguments: str, path: Path, env: str | None) -> list[str]:
     return [sys.executable, "-P", "-m", "headrace.cli.main", *arguments, "--project", str(path.resolve()), *chosen]
 
 
-def children(config: Config, where: Place, log: Log, *, path: Path | None, port: int | None) -> list[Child]:
-    """A project's processes, in the order of their start."""
+def children(
+    config: Config, where: Place, log: Log, *, path: Path | None, port: int | None, scores: bool = False
+) -> list[Child]:
+    """A project's processes, in the order of their start.
+
+    Parameters
+    ----------
+    scores
+        Whether a model of the project scores a stream.
+    """
     project = path or config.root
     chosen = [] if port is None else ["--port", str(port)]
+    scoring = Child(
+        "score",
+        command("run", "score", path=project, env=config.env),
+        told_ready(log, names(config).topic(STATUS), "score"),
+        DEADLINE,
+        after="serve",
+    )
     return [
         Child(
             "pipeline",
@@ -52,6 +67,7 @@ def children(config: Config, where: Place, log: Log, *, path: Path | None, port:
             serve_ready(where.ready("serve")),
             DEADLINE,
         ),
+        *([scoring] if scores else []),
         # History can wait a moment: on a small machine it would only slow down what people wait for.
         Child(
             "archive",

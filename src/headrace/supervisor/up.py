@@ -70,7 +70,8 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
                 watch(supervisor, log)
 
             about = {"project": config.name, "env": config.env, "root": str(config.root)}
-            children = stack.children(config, where, log, path=path, port=port)
+            scores = any(model.stream is not None for model in project.models)
+            children = stack.children(config, where, log, path=path, port=port, scores=scores)
             keep(Supervisor(children, where, say=say, about=about), signals, say=say, watch=look, began=began)
             return signals.interrupted
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.clock import Clock
 from headrace.config import names
 from headrace.define.feature_set import FeatureSet
-from headrace.define.on_demand import OnDemand
+from headrace.define.on_demand import OnDemand, returned
 from headrace.errors import ProjectError, did_you_mean, shown
 from headrace.lake.complete import complete, refuse_forgotten
 from headrace.project import Project
@@ -201,7 +201,7 @@ def _calls(wanted: Asked, wish: Wish) -> Calls | None:
     """What on-demand features need; that they say what they return is looked at before anything starts."""
     if not wanted.on_demands:
         return None
-    from headrace.run.on_demand import Calls, returned
+    from headrace.run.on_demand import Calls
 
     stored: dict[str, dict[str, str]] = {}
     for made in wanted.on_demands:

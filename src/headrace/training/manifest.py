@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import show_time
-from headrace.define.on_demand import OnDemand
 from headrace.errors import DataError, shown
-from headrace.plan.fingerprint import fingerprint
-from headrace.plan.model import Plan, PlannedFeature
+from headrace.plan.decide import digests, on_demand_digest
+from headrace.plan.model import Plan
 from headrace.training.asked import Asked
 from headrace.training.lake import Tables
 from headrace.whole import write_whole
@@ -29,42 +28,17 @@ FORM = 1
 
 def features_as_json(plan: Plan, asked: Asked) -> dict[str, dict[str, str]]:
     """Every column of a training set with where it comes from, and a digest of all that decides its values."""
-    planned = _fingerprints(plan)
+    planned = digests(plan)
     by_column = {column: pair for pair, column in asked.columns.items()}
     on_demands = {made.name: made for made in asked.on_demands}
     told: dict[str, dict[str, str]] = {}
     for name, column in asked.picked.items():
         if column in on_demands:
-            told[name] = {"on_demand": column, "fingerprint": _on_demand(on_demands[column], planned)}
+            told[name] = {"on_demand": column, "fingerprint": on_demand_digest(on_demands[column], planned)}
         else:
             view, feature = by_column[column]
             told[name] = {"view": view, "feature": feature, "fingerprint": planned[view, feature]}
     return told
-
-
-def _fingerprints(plan: Plan) -> dict[tuple[str, str], str]:
-    """By view or dimension and feature, a digest of all that decides its values."""
-    found = {(each.view.name, each.feature.name): _feature(each) for each in plan.features}
-    for planned in plan.dimensions:
-        dimension = planned.dimension
-        found |= {(dimension.name, each.name): planned.fingerprint for each in dimension.features}
-    return found
-
-
-def _feature(planned: PlannedFeature) -> str:
-    key = {name: column.text for name, column in planned.view.key}
-    return fingerprint({"feature": planned.fingerprint, "key": key})
-
-
-def _on_demand(made: OnDemand, planned: Mapping[tuple[str, str], str]) -> str:
-    taken: dict[str, str] = {}
-    for source in made.sources:
-        if isinstance(source, OnDemand):
-            taken[source.name] = _on_demand(source, planned)
-        else:
-            wanted = [each.name for each in source.features if each.name in made.parameters]
-            taken |= {f"{source.name}.{name}": planned[source.name, name] for name in wanted}
-    return fingerprint({"function": made.fingerprint, "request": made.request.form, "takes": taken})
 
 
 def manifest(ready: Ready, plan: Plan, tables: Tables, created_at: int) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""What is written of a score: a prediction with all that it was made of, or why there is none.
+
+A prediction's id is the event's with the model's version, so one that is written again after a crash is a copy that the
+archive finds. Key, features, request values and positions are JSON within it, as they were when it was made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.clock import show_time
+from headrace.define.event import Event
+from headrace.define.feature_set import FeatureSet
+from headrace.errors import HeadraceError
+from headrace.instream.features import Known
+from headrace.log.record import Message
+from headrace.score.lineup import Chosen
+from headrace.serve.answering import encode
+from headrace.serve.form import value_json
+from headrace.serve.row import row_json
+
+
+class Asked:
+    """An event to be scored: what is known of it, and the row that a model gets.
+
+    Parameters
+    ----------
+    event, key
+        The event, and the key of its record.
+    known, row
+        What was read for it; the row is None, with an error, when an on-demand feature failed.
+    """
+
+    __slots__ = ("_written", "error", "event", "key", "known", "row")
+
+    def __init__(self, event: Event, key: bytes | None, known: Known, row: dict[str, Any] | HeadraceError) -> None:
+        self.event, self.key, self.known = event, key, known
+        self.row = None if isinstance(row, HeadraceError) else row
+        self.error = row if isinstance(row, HeadraceError) else None
+        self._written: dict[str, Any] | None = None
+
+    def written(self, features: FeatureSet) -> dict[str, Any]:
+        """What every version's prediction says of the event; made once."""
+        if self._written is None:
+            event, known, answers = self.event, self.known, self.known.answers.values()
+            ages = [answer.as_of for answer in answers]
+            oldest = None if None in ages else min(age for age in ages if age is not None)
+            self._written = {
+                "event_id": event.event_id,
+                "key": _text(known.key),
+                "at": show_time(event.arrived_at),
+                "event_time": show_time(event.event_time),
+                "partition": event.place[1],
+                "offset": event.place[2],
+                "features": _text(row_json(features, self.row or {})),
+                "request": _text(_requests(features, known)),
+                "positions": _text(known.positions),
+                "as_of": None if oldest is None else show_time(oldest),
+                "freshness_ms": None if oldest is None else (event.arrived_at - oldest) / 1_000,
+                "folded": known.folded,
+                "stale": oldest is None or not known.whole,
+            }
+        return self._written
+
+
+def prediction(asked: Asked, features: FeatureSet, chosen: Chosen, score: float, scored_at: int) -> Message:
+    """A score on its way to the predictions' topic; those of one key of the stream stay in order."""
+    threshold = chosen.scorer.manifest.threshold
+    told = asked.written(features) | {
+        "id": f"{asked.event.event_id}@{chosen.version}",
+        "version": chosen.version,
+        "role": chosen.role,
+        "score": score,
+        "decision": None if threshold is None else score >= threshold,
+        "scored_at": show_time(scored_at),
+        "latency_ms": (scored_at - asked.event.arrived_at) / 1_000,
+    }
+    return Message(encode(told), asked.key or asked.known.text.encode())
+
+
+def failure(asked: Asked, version: int, error: HeadraceError, scored_at: int) -> Message:
+    """Why an event has no score, under its place in the stream."""
+    event = asked.event
+    told = {
+        "event_id": event.event_id,
+        "version": version,
+        "key": asked.known.key,
+        "at": show_time(event.arrived_at),
+        "partition": event.place[1],
+        "offset": event.place[2],
+        "failed_at": show_time(scored_at),
+        "error": error.as_json(),
+    }
+    return Message(encode(told), f"{event.place[1]}/{event.place[2]}@{version}".encode())
+
+
+def _requests(features: FeatureSet, known: Known) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for made in features.on_demands:
+        given = known.requests[made.name]
+        found |= {each.name: value_json(each.type, given[each.name]) for each in made.request}
+    return found
+
+
+def _text(value: Any) -> str:
+    return encode(value).decode()

@@ -1,0 +1,242 @@
+"""One model over its stream: records in order, features as each of them finds them, predictions, then the position.
+
+What comes at once is scored at once: a single event does not wait for others, and a backlog is taken some hundred at a
+time. Predictions are safe in the log before the position moves, so after a kill some may be written again, under the
+same ids, and none is missing. Events count from the moment the model's first version was promoted; those before are
+history, which is scored in Spark (`run.score`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headrace.clock import Clock
+from headrace.config import Names
+from headrace.define.model import Model
+from headrace.errors import HeadraceError
+from headrace.instream.admit import Admit, horizon
+from headrace.instream.features import EventFeatures
+from headrace.instream.prediction import Asked, failure, prediction
+from headrace.log.protocol import Log
+from headrace.log.record import Message, Record
+from headrace.run.verdict import Judgement
+from headrace.schema.wire import SchemaIds
+from headrace.score.breaker import Breaker
+from headrace.score.lineup import Chosen, Lineup, Lineups
+from headrace.score.registry import Registry
+from headrace.score.roles import CHAMPION
+from headrace.serve.row import model_row
+
+MOST = 500
+"""Records taken at a time: what is under way is bounded by it."""
+COMMIT = 1.0
+"""Seconds between two notes of how far it has come: after a kill, so much is scored again."""
+LATENCIES = 10_000
+FAULTS = frozenset({"model-failed"})
+"""Errors that are the model's own: a value that it does not take is not among them."""
+
+_logger = logging.getLogger(__name__)
+
+
+class StreamScoring:
+    """Scores the events of one model's stream.
+
+    Attributes
+    ----------
+    counts
+        Records by what became of them: `scored`, `failed`, and the verdicts of those that are not scored.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        features: EventFeatures,
+        log: Log,
+        named: Names,
+        registry: Registry,
+        clock: Clock,
+        ids: SchemaIds | None = None,
+    ) -> None:
+        if model.stream is None:
+            raise ValueError(f"model {model.name!r} has no stream")
+        self.model, self.features, self._log, self._clock, self._registry = model, features, log, clock, registry
+        self.topic, self._out = named.topic(model.stream.name), named.topic(model.predictions.name)
+        self._failed, self._group = named.topic(f"{model.predictions.name}.failed"), named.group(f"score.{model.name}")
+        self._wanted = model.stream.filter.python() if model.stream.filter else None
+        self._stream, self._ids = model.stream.base, ids
+        self._admit = Admit(self._stream, ids)
+        self.lineups = Lineups(registry, model.name)
+        self._breakers: dict[int, Breaker] = {}
+        self.counts: Counter[str] = Counter()
+        self.latencies: deque[float] = deque(maxlen=LATENCIES)
+        self.positions: dict[int, int] = {}
+        self._committed: dict[int, int] = {}
+        self._noted = 0.0
+
+    @property
+    def lineup(self) -> Lineup | None:
+        """Who scores; None while no version was promoted."""
+        try:
+            return self.lineups.lineup
+        except HeadraceError:
+            return None
+
+    def refresh(self) -> None:
+        """Take over what the model's roles say now, and let go of events that are in the tiles."""
+        self.lineups.refresh()
+        self.features.forget()
+        if not self.positions and self.lineup is not None:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Go on where it was, with what must be known of before."""
+        log, topic = self._log, self.topic
+        first, ends = log.start_offsets(topic), log.end_offsets(topic)
+        known = log.committed(self._group, topic)
+        since = log.offset_at(topic, self._promoted())
+        at = {p: min(max(known.get(p, since.get(p, ends[p])), first[p]), ends[p]) for p in ends}
+        log.commit(self._group, topic, at)
+        for record in self._before(at, first):
+            self._take(self._admit.judge(record))
+        self.positions, self._committed = dict(at), dict(at)
+
+    def _promoted(self) -> int:
+        """When the first version was promoted."""
+        return min(change.at for change in self._registry.roles(self.model.name).history if change.what == "promote")
+
+    def _before(self, at: Mapping[int, int], first: Mapping[int, int]) -> list[Record]:
+        """What stands before some positions and may have copies after them, or may not be in the tiles yet."""
+        log, topic = self._log, self.topic
+        next_ones = [found[0].arrived_at for p in at if (found := log.peek(topic, p, at[p]))]
+        low = log.offset_at(topic, min([self._clock.now(), *next_ones]) - horizon(self._stream))
+        for tail in self.features.tails.values():
+            said = self.features.progress(tail.tile_set)
+            low = {p: min(low[p], 0 if said is None else said.positions.get(p, 0)) for p in low}
+        records: list[Record] = []
+        for p, end in at.items():
+            offset = max(low.get(p, 0), first[p])
+            while offset < end and (found := log.read(topic, p, offset, limit=min(10_000, end - offset))):
+                records += [record for record in found if record.offset < end]
+                offset = found[-1].offset + 1
+        return sorted(records, key=lambda record: (record.arrived_at, record.partition, record.offset))
+
+    def _take(self, judged: Judgement) -> None:
+        """Keep an event that is on its way into the tiles."""
+        if judged.lane == "on_time" and judged.event is not None:
+            self.features.add(judged.event)
+
+    def step(self) -> int:
+        """Score what has come, at most some hundred records; how many there were."""
+        lineup = self.lineup
+        if lineup is None or not self.positions:
+            return 0
+        records: list[Record] = []
+        for partition, offset in self.positions.items():
+            records += self._log.read(self.topic, partition, offset, limit=MOST)
+        ordered = sorted(records, key=lambda record: (record.arrived_at, record.partition, record.offset))[:MOST]
+        if ordered:
+            self._score(lineup, [asked for record in ordered if (asked := self._asked(record)) is not None])
+            for record in ordered:
+                self.positions[record.partition] = max(self.positions[record.partition], record.offset + 1)
+        self.note()
+        return len(ordered)
+
+    def _asked(self, record: Record) -> Asked | None:
+        """A record's event with its features, if it is one to score."""
+        judged = self._admit.judge(record)
+        event = judged.event
+        self._take(judged)
+        if event is None or not judged.contributes:
+            self.counts[judged.verdict] += 1
+            return None
+        if self._wanted is not None and self._wanted(event.row) is not True:
+            self.counts["not_wanted"] += 1
+            return None
+        known = self.features.of(event, late=judged.lane == "late")
+        try:
+            row: Any = model_row(self.model.features, known.answers, known.requests, event.arrived_at)
+        except HeadraceError as error:
+            row = error
+        return Asked(event, record.key, known, row)
+
+    def _score(self, lineup: Lineup, asked: Sequence[Asked]) -> None:
+        out: list[Message] = []
+        failed: list[Message] = []
+        for chosen, some in self._by_version(lineup, asked).items():
+            good, bad = self._scored(chosen, some)
+            again = self._fallen_back(chosen)
+            if bad and again is not None:
+                for version, left in self._by_version(again, [each for each, _ in bad]).items():
+                    more, bad = self._scored(version, left)
+                    good += more
+            out += good
+            failed += [self._failure(each, chosen.version, error) for each, error in bad]
+            self.counts["scored"] += len(good)
+            self.counts["failed"] += len(bad)
+        for shadow in lineup.shadows:
+            good, bad = self._scored(shadow, [each for each in asked if each.row is not None])
+            out += good
+            self.counts["shadow_scored"] += len(good)
+            self.counts["shadow_failed"] += len(bad)
+        if failed:
+            self._log.append_batch(self._failed, failed)
+        if out:
+            self._log.append_batch(self._out, out)
+
+    def _by_version(self, lineup: Lineup, asked: Sequence[Asked]) -> dict[Chosen, list[Asked]]:
+        found: dict[int, tuple[Chosen, list[Asked]]] = {}
+        for each in asked:
+            chosen = lineup.choose(list(each.known.key.values()))
+            found.setdefault(chosen.version, (chosen, []))[1].append(each)
+        return dict(found.values())
+
+    def _scored(
+        self, chosen: Chosen, asked: Sequence[Asked]
+    ) -> tuple[list[Message], list[tuple[Asked, HeadraceError]]]:
+        """Predictions of a version, and what it has none for, with the reason."""
+        rows = [each.row for each in asked if each.row is not None]
+        scores = iter(chosen.scorer.score(rows) if rows else ())
+        now = self._clock.now()
+        good: list[Message] = []
+        bad: list[tuple[Asked, HeadraceError]] = []
+        for each in asked:
+            score = each.error if each.row is None else next(scores)
+            if isinstance(score, HeadraceError):
+                bad.append((each, score))
+            elif score is not None:
+                good.append(prediction(each, self.model.features, chosen, score, now))
+                self.latencies.append((now - each.event.arrived_at) / 1_000)
+        if chosen.role == CHAMPION:
+            breaker = self._breakers.setdefault(chosen.version, Breaker())
+            breaker.ok(len(good))
+            breaker.failed(sum(error.code in FAULTS for _, error in bad))
+        return good, bad
+
+    def _fallen_back(self, chosen: Chosen) -> Lineup | None:
+        """The lineup of the version before, when a champion fails too often; None when it does not, or has none."""
+        breaker = self._breakers.get(chosen.version)
+        if chosen.role != CHAMPION or breaker is None or not breaker.tripped:
+            return None
+        try:
+            why = "Too many of its latest scores in the stream failed."
+            self._registry.rollback(self.model.name, why, failing=chosen.version, by="fallback")
+        except HeadraceError as error:
+            _logger.error("model %s version %s fails: %s", self.model.name, chosen.version, error.brief)
+            return None
+        _logger.error("model %s falls back from version %s", self.model.name, chosen.version)
+        self.lineups.refresh()
+        made = self.lineup
+        return None if made is None or made.roles.champion == chosen.version else made
+
+    def _failure(self, asked: Asked, version: int, error: HeadraceError) -> Message:
+        return failure(asked, version, error, self._clock.now())
+
+    def note(self, *, now: bool = False) -> None:
+        """Note how far it has come, about once a second."""
+        if self.positions != self._committed and (now or time.monotonic() - self._noted >= COMMIT):
+            self._log.commit(self._group, self.topic, self.positions)
+            self._committed, self._noted = dict(self.positions), time.monotonic()

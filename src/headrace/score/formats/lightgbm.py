@@ -1,0 +1,71 @@
+"""LightGBM, in its text form: trees as text, which hold nothing that could run.
+
+Trees score a row the same in any batch. A small batch is scored by one thread; starting others would take longer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import DataError, shown
+from headrace.score.columns import name_differences, refuse_differences
+from headrace.score.formats.files import copied, is_file, of_library
+from headrace.score.library import library
+from headrace.score.manifest import Manifest
+from headrace.score.predict import OfMatrix
+
+if TYPE_CHECKING:
+    from headrace.score.predict import Matrix
+
+FILE = "model.txt"
+BEGINS, ENDS = b"tree\n", "\nend of trees"
+SMALL = 10_000
+"""Up to how many rows one thread scores."""
+
+
+def fits(source: Any) -> bool:
+    """Whether a source is of this format."""
+    return of_library(source, "lightgbm") or is_file(source, begins=BEGINS)
+
+
+def save(source: Any, folder: Path) -> str:
+    """Keep a `Booster`, an `LGBMClassifier` or `LGBMRegressor`, or a file."""
+    if isinstance(source, str | Path):
+        return copied(source, folder, FILE)
+    getattr(source, "booster_", source).save_model(str(folder / FILE))
+    return FILE
+
+
+def load(folder: Path, manifest: Manifest) -> OfMatrix:
+    """Read the trees."""
+    text = (folder / manifest.file).read_text("utf-8")
+    if not text.startswith(BEGINS.decode()) or ENDS not in text:
+        # LightGBM itself may read past the end of such a text.
+        raise DataError("bad-model", "The file is no LightGBM model, or only a part of one.", got=shown(text[:40]))
+    booster = library("lightgbm").Booster(model_str=text)
+    if booster.num_model_per_iteration() != 1:
+        got = f"{booster.num_model_per_iteration()} classes"
+        raise DataError("bad-model", "The model gives several scores for a row.", got=got)
+    own = booster.feature_name()
+    if own == [f"Column_{place}" for place in range(len(own))]:  # it was trained on a matrix without names
+        if len(own) != len(manifest.columns):
+            raise DataError("wrong-columns", f"The model takes {len(own)} columns, not {len(manifest.columns)}.")
+    else:
+        refuse_differences(name_differences(own, manifest.names), "The LightGBM model")
+    _refuse_categories(booster, manifest)
+
+    def call(matrix: Matrix) -> Any:
+        return booster.predict(matrix, num_threads=1 if len(matrix) <= SMALL else 0)
+
+    return OfMatrix(call)
+
+
+def _refuse_categories(booster: Any, manifest: Manifest) -> None:
+    """Refuse categories that are not those of the pandas columns the model was trained on, in their order."""
+    learnt = [list(each) for each in booster.pandas_categorical or []]
+    said = [list(manifest.categories[name]) for name in manifest.names if name in manifest.categories]
+    if learnt and learnt != said:
+        message = "The model was trained with other categories, or with the same in another order."
+        hint = f"They are {shown(learnt, 300)}."
+        raise DataError("wrong-columns", message, got=shown(said, 300), hint=hint)

@@ -1,0 +1,73 @@
+"""The values of a feature set by column: the one way from what was read to what a model gets, and to what JSON shows.
+
+Values are raw: timestamps are microseconds, decimals have all their digits, and what an on-demand function gave is as
+it gave it. Whoever scores, on request or in a stream, takes the row from here, so that both mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.define.feature_set import FeatureSet
+from headrace.define.on_demand import OnDemand
+from headrace.serve.form import value_json
+from headrace.serve.on_demand import computed, computed_json
+from headrace.serve.reading import Answer
+
+RequestValues = Mapping[str, Mapping[str, Any]]
+"""For each on-demand feature, what the caller sent for it."""
+
+
+def model_row(
+    feature_set: FeatureSet, answers: Mapping[str, Answer], requests: RequestValues, t: int
+) -> dict[str, Any]:
+    """The values of a feature set by column, in its order.
+
+    Parameters
+    ----------
+    answers
+        What was read of every view and dimension behind the set, by its name.
+    requests
+        The request values of each on-demand feature, as `on_demand.Requests` reads them.
+    t
+        The moment the values are for.
+
+    Examples
+    --------
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
+    >>> @hr.on_demand(users, request={"limit": int})
+    ... def left(n, limit) -> int:
+    ...     return limit - n
+    >>> read = Answer("users", {"user": "ann"}, {"n": 3}, 0, 0, 0.0, False, False, "micro-batch")
+    >>> model_row(hr.feature_set("habits", [users, left]), {"users": read}, {"left": {"limit": 5}}, t=0)
+    {'n': 3, 'left': 2}
+    """
+    made = computed(feature_set, {name: answer.values for name, answer in answers.items()}, requests, t)
+    return {
+        (each.name if isinstance(each, OnDemand) else each[1].name): (
+            made[each.name] if isinstance(each, OnDemand) else answers[each[0].name].values[each[1].name]
+        )
+        for each in feature_set.picked
+    }
+
+
+def row_json(feature_set: FeatureSet, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON writes it; what an on-demand function gave and JSON has no form for is refused.
+
+    >>> import headrace as hr
+    >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
+    >>> users = hr.view("users", clicks, by="user", features={"last_at": hr.last("at", over="1h")})
+    >>> row_json(hr.feature_set("habits", [users]), {"last_at": 0})
+    {'last_at': '1970-01-01T00:00:00Z'}
+    """
+    found: dict[str, Any] = {}
+    for each in feature_set.picked:
+        if isinstance(each, OnDemand):
+            found[each.name] = computed_json(each.name, row[each.name])
+        else:
+            _, feature = each
+            found[feature.name] = value_json(feature.type, row[feature.name])
+    return found

@@ -1,0 +1,280 @@
+"""Events in, predictions out: each event once, with what the reference knows of it, whoever dies or is promoted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import headrace as hr
+from headrace.clock import MINUTE, SECOND
+from headrace.config import Names
+from headrace.define.exact import Moment
+from headrace.instream.features import EventFeatures
+from headrace.instream.scoring import StreamScoring
+from headrace.log import MemoryLog
+from headrace.log.record import Message, Record
+from headrace.plan.build import build
+from headrace.plan.inputs import FittingModels, inputs_of
+from headrace.run.equality import differences
+from headrace.run.reference import Outcome
+from headrace.serve.dimensions import Dimensions
+from headrace.serve.reading import Reader
+from headrace.store import MemoryStore
+from headrace.testing import FakeClock
+from headrace.topics import create, topics
+
+payments = hr.stream(
+    "payments",
+    fields={"id": str, "card": str, "amount": float, "at": hr.Timestamp},
+    event_id="id",
+    event_time="at",
+    allowed_lateness="2m",
+)
+cards = hr.view("cards", payments, by="card", features={"n": hr.count(over="1h"), "spend": hr.sum("amount", over="1h")})
+
+
+@hr.on_demand(cards, request={"amount": float})
+def share(spend, amount) -> float | None:
+    return amount / spend if spend else None
+
+
+habits = hr.feature_set("habits", [cards, share])
+fraud = hr.model("fraud", habits, stream=payments.where("amount > 0"))
+plan = build([fraud])
+
+BASE = 1_767_225_600 * SECOND
+FIRST, SECOND_ONE = "lambda row: (row['n'] or 0) / 100", "lambda row: 0.5 + (row['n'] or 0) / 1000"
+
+
+class World:
+    """A log, a store that nothing fills, models, and a scorer that can be started again."""
+
+    def __init__(self, tmp_path):
+        self.clock = FakeClock(BASE)
+        self.log, self.named = MemoryLog(clock=self.clock), Names("", "shop", tmp_path)
+        create(self.log, topics(plan, self.named, 2))
+        self.folder = tmp_path
+        self.models = FittingModels(tmp_path / "models", self.clock).bind(plan)
+        self.sent = 0
+
+    def version(self, text, *, promote=True, **more):
+        file = self.folder / f"model_{self.sent}_{len(text)}.py"
+        file.write_text(f"score = {text}\n")
+        made = self.models.add("fraud", file, features="habits", columns=inputs_of(plan, habits), **more)
+        if promote:
+            self.models.promote("fraud", made.version)
+        return made.version
+
+    def scoring(self):
+        features = EventFeatures(fraud, plan, Reader(plan, MemoryStore()), Dimensions())
+        made = StreamScoring(fraud, features, self.log, self.named, self.models, self.clock)
+        made.refresh()
+        return made
+
+    def pay(self, *, card="a", amount=1.0, ago=0, id=None, at=None):
+        self.clock.advance("1s")
+        self.sent += 1
+        happened = self.clock.now() - ago if at is None else at
+        row = {"id": id or f"p{self.sent}", "card": card, "amount": amount, "at": hr_time(happened)}
+        self.log.append_batch("payments", [Message(json.dumps(row).encode(), card.encode())])
+        return row["id"]
+
+    def read(self, topic):
+        return [
+            json.loads(record.value)
+            for partition, end in self.log.end_offsets(topic).items()
+            for record in (self.log.read(topic, partition, 0) if end else [])
+        ]
+
+    @property
+    def predictions(self):
+        return self.read("predictions.fraud")
+
+    @property
+    def records(self):
+        found = []
+        for partition, end in self.log.end_offsets("payments").items():
+            found += self.log.read("payments", partition, 0) if end else []
+        return [Record("payments", *list(found_fields(each))) for each in found]
+
+
+def found_fields(record):
+    return record.partition, record.offset, record.arrived_at, record.key, record.value, record.headers
+
+
+def hr_time(micros):
+    from headrace.clock import show_time
+
+    return show_time(micros)
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+def test_every_event_has_one_prediction_with_what_the_reference_knows_of_it(world):
+    world.version(FIRST, threshold=0.03)
+    scoring = world.scoring()
+    for number in range(12):
+        copied = {"id": "p1", "at": BASE} if number in (1, 5, 6) else {"ago": (number % 3) * 50 * SECOND}
+        world.pay(card="ab"[number % 2], amount=float(number % 5), **copied)
+        if number % 3:
+            scoring.step()
+    world.log.append("payments", b"not JSON")
+    while scoring.step():
+        pass
+    outcome = Outcome(plan, world.records)
+    counted = {
+        each.event.event_id: each
+        for each in outcome.judged["payments"]
+        if each.contributes and each.event.row["amount"] > 0
+    }
+    assert sorted(each["event_id"] for each in world.predictions) == sorted(counted)
+    assert scoring.counts.total() == len(world.records)
+    for each in world.predictions:
+        judged = counted[each["event_id"]]
+        arrived, partition, offset = judged.place
+        key, found = (json.loads(each["key"])["card"],), json.loads(each["features"])
+        moment: Moment = (arrived, partition, offset + 1)
+        assert differences(outcome, cards, key, moment, found) == []
+        assert found["share"] == judged.event.row["amount"] / found["spend"]
+        assert each["score"] == found["n"] / 100
+        assert each["decision"] == (each["score"] >= 0.03)
+
+
+def test_a_scorer_that_dies_before_it_noted_its_position_scores_again_under_the_same_ids(world):
+    world.version(FIRST)
+    first = world.scoring()
+    ids = [world.pay() for _ in range(5)]
+    first.step()
+    # It was killed: nothing is noted.
+    again = world.scoring()
+    ids += [world.pay() for _ in range(3)]
+    while again.step():
+        pass
+    assert {each["id"] for each in world.predictions} == {f"{each}@1" for each in ids}
+
+
+def test_a_scorer_that_noted_its_position_goes_on_there_and_knows_what_came_before(world):
+    world.version(FIRST)
+    first = world.scoring()
+    world.pay(id="p1", at=BASE)
+    first.step()
+    first.note(now=True)
+    again = world.scoring()
+    world.pay(id="p1", at=BASE)
+    world.pay(id="p2")
+    again.step()
+    assert [(each["event_id"], json.loads(each["features"])["n"]) for each in world.predictions] == [
+        ("p1", 1),
+        ("p2", 2),
+    ]
+    assert again.counts["duplicate"] == 1
+
+
+def test_events_before_the_first_promotion_are_history(world):
+    world.pay(id="before")
+    world.clock.advance("1s")
+    world.version(FIRST)
+    scoring = world.scoring()
+    world.pay(id="after")
+    scoring.step()
+    (only,) = world.predictions
+    assert only["event_id"] == "after"
+    assert json.loads(only["features"])["n"] == 2
+
+
+def test_a_promoted_version_takes_over_between_two_steps_and_no_event_is_left_out(world):
+    world.version(FIRST)
+    scoring = world.scoring()
+    ids = [world.pay()]
+    scoring.step()
+    world.version(SECOND_ONE)
+    scoring.refresh()
+    ids.append(world.pay())
+    scoring.step()
+    told = {each["event_id"]: (each["version"], each["score"]) for each in world.predictions}
+    assert told == {ids[0]: (1, 0.01), ids[1]: (2, 0.502)}
+
+
+def test_shadows_score_beside_the_champion_and_challengers_for_their_share_of_the_keys(world):
+    world.version(FIRST)
+    world.models.challenge("fraud", world.version(SECOND_ONE, promote=False), 0.5)
+    world.models.shadow("fraud", world.version("lambda row: 0.9", promote=False))
+    scoring = world.scoring()
+    for number in range(40):
+        world.pay(card=f"card-{number}")
+    while scoring.step():
+        pass
+    roles = [each["role"] for each in world.predictions]
+    assert roles.count("shadow") == 40
+    assert roles.count("champion") + roles.count("challenger") == 40
+    assert 5 < roles.count("challenger") < 35
+    versions = {"champion": 1, "challenger": 2, "shadow": 3}
+    assert all(versions[each["role"]] == each["version"] for each in world.predictions)
+
+
+def test_a_champion_that_fails_falls_back_and_what_it_failed_is_scored_by_the_one_before(world):
+    world.version(FIRST)
+    world.version("lambda row: 0.5 if (row['n'] or 0) < 2 else 1 / 0")
+    scoring = world.scoring()
+    ids = [world.pay() for _ in range(8)]
+    while scoring.step():
+        pass
+    assert sorted(each["event_id"] for each in world.predictions) == sorted(ids)
+    assert world.models.roles("fraud").champion == 1
+    assert world.models.roles("fraud").history[-1].by == "fallback"
+
+
+def test_an_event_that_no_version_can_score_is_in_the_topic_of_failures_with_the_reason(world):
+    world.version("lambda row: 0.5 if (row['n'] or 0) < 2 else float('nan')")
+    scoring = world.scoring()
+    good, bad = world.pay(), world.pay()
+    scoring.step()
+    assert [each["event_id"] for each in world.predictions] == [good]
+    (told,) = world.read("predictions.fraud.failed")
+    assert (told["event_id"], told["error"]["code"]) == (bad, "model-failed")
+    assert scoring.counts == {"scored": 1, "failed": 1}
+
+
+def test_a_version_that_does_not_fit_the_plan_never_scores_and_the_one_before_goes_on(world):
+    world.version(FIRST)
+    scoring = world.scoring()
+    columns = inputs_of(plan, habits)
+    file = world.folder / "other.py"
+    file.write_text("score = lambda row: 0.1\n")
+    made = world.models.add("fraud", file, features="habits", columns=columns[:2])
+    world.models.promote("fraud", made.version)
+    scoring.refresh()
+    world.pay()
+    scoring.step()
+    assert [each["version"] for each in world.predictions] == [1]
+    assert "'share' is extra" in str(scoring.lineups.failing)
+
+
+def test_a_late_event_is_scored_with_itself_but_not_kept_for_others(world):
+    world.version(FIRST)
+    scoring = world.scoring()
+    world.pay(id="late", ago=5 * MINUTE)
+    world.pay(id="next")
+    while scoring.step():
+        pass
+    told = {each["event_id"]: json.loads(each["features"])["n"] for each in world.predictions}
+    assert told == {"late": 1, "next": 1}
+
+
+def test_predictions_are_kept_by_the_key_of_their_record_so_that_each_keys_stay_in_order(world):
+    world.version(FIRST)
+    scoring = world.scoring()
+    ids = [world.pay(card="a") for _ in range(6)]
+    while scoring.step():
+        pass
+    held = [
+        json.loads(record.value)["event_id"]
+        for partition, end in world.log.end_offsets("predictions.fraud").items()
+        for record in (world.log.read("predictions.fraud", partition, 0) if end else [])
+        if record.key == b"a"
+    ]
+    assert held == ids
