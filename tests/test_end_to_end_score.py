@@ -87,7 +87,7 @@ def check(outcome, view, counted, told):
     """Predictions of nothing else, each the score of its version on its features, and these the reference's."""
     assert {each["event_id"] for each in told} == counted.keys()
     assert {each["version"] for each in told} == {1, 2}
-    exact = Counter()
+    exact: Counter[bool] = Counter()
     for each in told:
         features = json.loads(each["features"])
         risk = min(1.0, features["payments_10m"] / 100)

@@ -79,9 +79,10 @@ def _range_join(history: History, out: str, mode: str) -> float:
 
     del mode
     # With room: Headrace's own sessions are small, and this would end for want of memory.
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")  # type: ignore[attr-defined]
-    here = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
-    session = builder.config("spark.driver.memory", "12g").config(map=here).getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    for setting in ("spark.driver.host", "spark.driver.bindAddress"):
+        builder = builder.config(setting, "127.0.0.1")
+    session = builder.config("spark.driver.memory", "12g").getOrCreate()
     began = time.monotonic()
     for name, file in (("spine", history.spine), ("events", history.events)):
         session.read.parquet(str(file)).createOrReplaceTempView(name)

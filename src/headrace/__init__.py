@@ -33,6 +33,7 @@ from headrace.define.stream import Stream, stream
 from headrace.define.view import View, view
 from headrace.errors import HeadraceError
 from headrace.schema.types import Decimal, Timestamp, optional
+from headrace.version import VERSION
 
 if TYPE_CHECKING:
     from headrace.batch import backfill, lake_tiles
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from headrace.producer import Producer
     from headrace.training import training_set
 
-__version__ = "0.1.0.dev0"
+__version__ = VERSION
 
 __all__ = [
     "AsyncClient",

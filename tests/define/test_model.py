@@ -22,7 +22,7 @@ cards = hr.view(
 
 @hr.on_demand(cards, request={"amount": float})
 def large(n, amount) -> bool:
-    return amount > n
+    return bool(amount > n)
 
 
 features = hr.feature_set("features", [cards, large])
@@ -89,7 +89,7 @@ def nullable():
 def unknown():
     @hr.on_demand(cards, request={"limit": float})
     def over(n, limit) -> bool:
-        return n > limit
+        return bool(n > limit)
 
     return hr.feature_set("overs", [over])
 

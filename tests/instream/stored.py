@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.define.exact import Moment
+from headrace.define.exact import Key, Moment
 from headrace.plan.model import TileSet
 from headrace.run.reference import Outcome, contributing
 from headrace.store import MemoryStore, ProgressRow, TileRow
@@ -30,11 +30,11 @@ def stored(
     return store
 
 
-def positions(outcome: Outcome, tile_set: TileSet, before: Moment) -> dict[tuple[tuple, int], dict[int, int]]:
+def positions(outcome: Outcome, tile_set: TileSet, before: Moment) -> dict[tuple[Key, int], dict[int, int]]:
     """Of every tile, the next offset of each partition that is not in it."""
     wanted = tile_set.where.python() if tile_set.where else None
     parts = [column.python() for _, column in tile_set.key]
-    found: dict[tuple[tuple, int], dict[int, int]] = {}
+    found: dict[tuple[Key, int], dict[int, int]] = {}
     for lane, event in contributing(tile_set.stream.late, outcome.judged[tile_set.stream.name]):
         if lane == "on_time" and event.place < before and (wanted is None or wanted(event.row) is True):
             start = event.event_time - event.event_time % tile_set.grain

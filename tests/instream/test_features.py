@@ -37,7 +37,7 @@ def test_every_event_sees_what_the_reference_knows_at_its_place_itself_included(
     counted = [each for each in outcome.judged["payments"] if each.contributes]
     for number, each in enumerate(counted):
         before = chance.choice(counted[: number + 1])
-        said = {} if chance.random() < 0.5 else None
+        said: dict[int, int] | None = {} if chance.random() < 0.5 else None
         features = features_over(stored(outcome, tile_set, before.place, each.place, said))
         for earlier in counted[: number + 1]:
             if earlier.lane == "on_time":

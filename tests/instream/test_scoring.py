@@ -7,13 +7,13 @@ import json
 import pytest
 
 import headrace as hr
-from headrace.clock import MINUTE, SECOND
+from headrace.clock import MINUTE, SECOND, show_time
 from headrace.config import Names
 from headrace.define.exact import Moment
 from headrace.instream.features import EventFeatures
 from headrace.instream.scoring import StreamScoring
 from headrace.log import MemoryLog
-from headrace.log.record import Message, Record
+from headrace.log.record import Message
 from headrace.plan.build import build
 from headrace.plan.inputs import FittingModels, inputs_of
 from headrace.run.equality import differences
@@ -76,16 +76,16 @@ class World:
         self.clock.advance("1s")
         self.sent += 1
         happened = self.clock.now() - ago if at is None else at
-        row = {"id": id or f"p{self.sent}", "card": card, "amount": amount, "at": hr_time(happened)}
+        row = {"id": id or f"p{self.sent}", "card": card, "amount": amount, "at": show_time(happened)}
         self.log.append_batch("payments", [Message(json.dumps(row).encode(), card.encode())])
         return row["id"]
 
+    def records_of(self, topic):
+        ends = self.log.end_offsets(topic).items()
+        return [record for partition, end in ends if end for record in self.log.read(topic, partition, 0)]
+
     def read(self, topic):
-        return [
-            json.loads(record.value)
-            for partition, end in self.log.end_offsets(topic).items()
-            for record in (self.log.read(topic, partition, 0) if end else [])
-        ]
+        return [json.loads(record.value) for record in self.records_of(topic)]
 
     @property
     def predictions(self):
@@ -93,20 +93,7 @@ class World:
 
     @property
     def records(self):
-        found = []
-        for partition, end in self.log.end_offsets("payments").items():
-            found += self.log.read("payments", partition, 0) if end else []
-        return [Record("payments", *list(found_fields(each))) for each in found]
-
-
-def found_fields(record):
-    return record.partition, record.offset, record.arrived_at, record.key, record.value, record.headers
-
-
-def hr_time(micros):
-    from headrace.clock import show_time
-
-    return show_time(micros)
+        return self.records_of("payments")
 
 
 @pytest.fixture
@@ -271,10 +258,17 @@ def test_predictions_are_kept_by_the_key_of_their_record_so_that_each_keys_stay_
     ids = [world.pay(card="a") for _ in range(6)]
     while scoring.step():
         pass
-    held = [
-        json.loads(record.value)["event_id"]
-        for partition, end in world.log.end_offsets("predictions.fraud").items()
-        for record in (world.log.read("predictions.fraud", partition, 0) if end else [])
-        if record.key == b"a"
-    ]
-    assert held == ids
+    told = [json.loads(record.value) for record in world.records_of("predictions.fraud") if record.key == b"a"]
+    assert [each["event_id"] for each in told] == ids
+
+
+def test_the_predictions_of_a_key_stay_in_order_when_a_version_falls_back_in_between(world):
+    world.version(FIRST)
+    world.version("lambda row: 0.5 if (row['n'] or 0) % 2 == 0 else 1 / 0")
+    scoring = world.scoring()
+    ids = [world.pay(card="a") for _ in range(12)]
+    while scoring.step():
+        pass
+    told = [json.loads(record.value) for record in world.records_of("predictions.fraud") if record.key == b"a"]
+    assert [each["event_id"] for each in told] == ids
+    assert {each["version"] for each in told} == {1, 2}

@@ -66,4 +66,4 @@ def test_a_table_that_lacks_a_column_is_refused_before_anything_runs(spark, regi
     frame = spark.createDataFrame([(1, 2.0)], "n INT, spend DOUBLE")
     with pytest.raises(DataError, match="lacks columns") as refused:
         scored(frame, registry.place("risk", 1), made)
-    assert "new" in refused.value.got
+    assert "new" in str(refused.value.got)

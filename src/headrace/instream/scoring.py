@@ -40,6 +40,8 @@ FAULTS = frozenset({"model-failed"})
 """Errors that are the model's own: a value that it does not take is not among them."""
 
 _logger = logging.getLogger(__name__)
+Outcomes = dict[Asked, tuple[int, Message | HeadraceError]]
+"""Of every event, the version that was asked, and its prediction or why there is none."""
 
 
 class StreamScoring:
@@ -164,28 +166,29 @@ class StreamScoring:
         return Asked(event, record.key, known, row)
 
     def _score(self, lineup: Lineup, asked: Sequence[Asked]) -> None:
-        out: list[Message] = []
-        failed: list[Message] = []
+        told: Outcomes = {}
         for chosen, some in self._by_version(lineup, asked).items():
-            good, bad = self._scored(chosen, some)
-            again = self._fallen_back(chosen)
-            if bad and again is not None:
-                for version, left in self._by_version(again, [each for each, _ in bad]).items():
-                    more, bad = self._scored(version, left)
-                    good += more
-            out += good
-            failed += [self._failure(each, chosen.version, error) for each, error in bad]
-            self.counts["scored"] += len(good)
-            self.counts["failed"] += len(bad)
+            told |= self._scored(chosen, some)
+            again, failed = self._fallen_back(chosen), [each for each in some if not isinstance(told[each][1], Message)]
+            if failed and again is not None:
+                for other, left in self._by_version(again, failed).items():
+                    told |= self._scored(other, left)
+        # In the order of the events, whoever scored them, so that those of one key stay in theirs.
+        outcomes, now = [(each, *told[each]) for each in asked], self._clock.now()
+        good = [found for _, _, found in outcomes if isinstance(found, Message)]
+        bad = [failure(each, number, why, now) for each, number, why in outcomes if isinstance(why, HeadraceError)]
+        self.counts["scored"] += len(good)
+        self.counts["failed"] += len(bad)
         for shadow in lineup.shadows:
-            good, bad = self._scored(shadow, [each for each in asked if each.row is not None])
-            out += good
-            self.counts["shadow_scored"] += len(good)
-            self.counts["shadow_failed"] += len(bad)
-        if failed:
-            self._log.append_batch(self._failed, failed)
-        if out:
-            self._log.append_batch(self._out, out)
+            beside = self._scored(shadow, [each for each in asked if each.row is not None])
+            heard = [found for _, found in beside.values() if isinstance(found, Message)]
+            self.counts["shadow_scored"] += len(heard)
+            self.counts["shadow_failed"] += len(beside) - len(heard)
+            good += heard
+        if bad:
+            self._log.append_batch(self._failed, bad)
+        if good:
+            self._log.append_batch(self._out, good)
 
     def _by_version(self, lineup: Lineup, asked: Sequence[Asked]) -> dict[Chosen, list[Asked]]:
         found: dict[int, tuple[Chosen, list[Asked]]] = {}
@@ -194,27 +197,26 @@ class StreamScoring:
             found.setdefault(chosen.version, (chosen, []))[1].append(each)
         return dict(found.values())
 
-    def _scored(
-        self, chosen: Chosen, asked: Sequence[Asked]
-    ) -> tuple[list[Message], list[tuple[Asked, HeadraceError]]]:
-        """Predictions of a version, and what it has none for, with the reason."""
+    def _scored(self, chosen: Chosen, asked: Sequence[Asked]) -> Outcomes:
+        """Predictions of a version, and why it has none for the rest."""
         rows = [each.row for each in asked if each.row is not None]
         scores = iter(chosen.scorer.score(rows) if rows else ())
-        now = self._clock.now()
-        good: list[Message] = []
-        bad: list[tuple[Asked, HeadraceError]] = []
+        now, features, version = self._clock.now(), self.model.features, chosen.version
+        found: Outcomes = {}
+        faults = 0
         for each in asked:
-            score = each.error if each.row is None else next(scores)
+            score = next(scores) if each.error is None else each.error
             if isinstance(score, HeadraceError):
-                bad.append((each, score))
-            elif score is not None:
-                good.append(prediction(each, self.model.features, chosen, score, now))
+                found[each] = version, score
+                faults += score.code in FAULTS
+            else:
+                found[each] = version, prediction(each, features, chosen, score, now)
                 self.latencies.append((now - each.event.arrived_at) / 1_000)
         if chosen.role == CHAMPION:
-            breaker = self._breakers.setdefault(chosen.version, Breaker())
-            breaker.ok(len(good))
-            breaker.failed(sum(error.code in FAULTS for _, error in bad))
-        return good, bad
+            breaker = self._breakers.setdefault(version, Breaker())
+            breaker.ok(sum(isinstance(made, Message) for _, made in found.values()))
+            breaker.failed(faults)
+        return found
 
     def _fallen_back(self, chosen: Chosen) -> Lineup | None:
         """The lineup of the version before, when a champion fails too often; None when it does not, or has none."""
@@ -231,9 +233,6 @@ class StreamScoring:
         self.lineups.refresh()
         made = self.lineup
         return None if made is None or made.roles.champion == chosen.version else made
-
-    def _failure(self, asked: Asked, version: int, error: HeadraceError) -> Message:
-        return failure(asked, version, error, self._clock.now())
 
     def note(self, *, now: bool = False) -> None:
         """Note how far it has come, about once a second."""

@@ -27,6 +27,7 @@ from headrace.score.manifest import Manifest, Output
 from headrace.score.probe import probe
 from headrace.score.roles_file import RolesFile, locked
 from headrace.score.scorer import Scorer
+from headrace.version import VERSION
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
@@ -186,15 +187,13 @@ def digest(file: Path) -> str:
 
 
 def _first(model: str, form: str, file: str, features: str, columns: tuple[Column, ...], details: Details) -> Manifest:
-    from headrace import __version__
-
     if "categories" in details:
         details["categories"] = {name: tuple(known) for name, known in details["categories"].items()}
     return Manifest(
         model=model,
         version=0,
         created_at=0,
-        headrace=__version__,
+        headrace=VERSION,
         format=form,
         file=file,
         sha256="",

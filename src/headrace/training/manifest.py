@@ -17,6 +17,7 @@ from headrace.plan.decide import digests, on_demand_digest
 from headrace.plan.model import Plan
 from headrace.training.asked import Asked
 from headrace.training.lake import Tables
+from headrace.version import VERSION
 from headrace.whole import write_whole
 
 if TYPE_CHECKING:
@@ -43,12 +44,10 @@ def features_as_json(plan: Plan, asked: Asked) -> dict[str, dict[str, str]]:
 
 def manifest(ready: Ready, plan: Plan, tables: Tables, created_at: int) -> dict[str, Any]:
     """All that is known of a training set before its rows are."""
-    from headrace import __version__
-
     spine, facts = ready.spine, ready.facts
     return {
         "manifest": FORM,
-        "headrace": __version__,
+        "headrace": VERSION,
         "created_at": show_time(created_at),
         "plan": plan.fingerprint,
         "asked": ready.wish.as_json(),
