@@ -15,7 +15,7 @@ from headrace.define.event import Event
 from headrace.define.model import Model
 from headrace.define.view import View
 from headrace.errors import MachineError
-from headrace.instream.tail import Tail, Waiting, outside
+from headrace.instream.tail import Tail, Waiting
 from headrace.plan.model import Plan, TileSet
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.reading import Answer, Reader
@@ -138,20 +138,21 @@ class EventFeatures:
         return {each.name: {field.name: given[field.name] for field in each.request} for each in made}
 
     def _read(
-        self, view: View, key: Key, t: int, tail: Tail, extra: Waiting | None
+        self, view: View, key: Key, t: int, tail: Tail, late: Waiting | None
     ) -> tuple[Answer, int, ProgressRow | None]:
-        waiting = tail.of(key, extra)
-        if not waiting:
-            said = self._reader.progress(tail.tile_set)
-            return self._reader.read(view.name, key, t), 0, said
-        low, high = min(each.tile for each in waiting), max(each.tile for each in waiting) + 1
-        before = self._look(tail.tile_set, key, low, high)
+        """What a view has of a key, how many events of the tail are in it, and how far the tiles are."""
+        beside = [] if late is None else [(late.tile, tail.states([late.event]))]
+        span = tail.span(key)
+        if span is None:
+            said = self.progress(tail.tile_set)
+            return self._reader.read_many(view.name, [key], t, [beside])[0], len(beside), said
+        before = self._look(tail.tile_set, key, *span)
         for _ in range(TRIES):
-            more = outside(waiting, before.held, before.hand_over)
-            (answer,) = self._reader.read_many(view.name, [key], t, [tail.tiles(more)])
-            after = self._look(tail.tile_set, key, low, high)
+            more, count = tail.outside(key, before.held, before.hand_over)
+            (answer,) = self._reader.read_many(view.name, [key], t, [[*more, *beside]])
+            after = self._look(tail.tile_set, key, *span)
             if before.same(after):
-                return answer, len(more), before.said
+                return answer, count + len(beside), before.said
             before = after
         message = f"The tiles of view {view.name!r} changed at every one of {TRIES} reads."
         raise MachineError("store-busy", message, got=str(key))

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from headrace.aggregate import State
 from headrace.define.event import Event
 from headrace.plan.model import TileSet
 from headrace.plan.value import Tile
@@ -30,6 +31,18 @@ class Waiting(NamedTuple):
     event: Event
 
 
+class Bucket:
+    """The events of one key and tile, and the fold of those that its row lacks, so that each is folded once."""
+
+    __slots__ = ("events", "folded", "states", "without")
+
+    def __init__(self) -> None:
+        self.events: list[Waiting] = []
+        self.folded = 0
+        self.states: dict[str, State] | None = None
+        self.without: Mapping[int, int] = {}
+
+
 class Tail:
     """The events of one tile set.
 
@@ -44,82 +57,95 @@ class Tail:
         self._wanted = tile_set.where.python() if tile_set.where else None
         self._parts = [column.python() for _, column in tile_set.key]
         self._columns = [(each.name, each.monoid, each.value.python()) for each in tile_set.partials]
-        self._by_key: dict[Key, deque[Waiting]] = {}
-        self._order: dict[int, deque[tuple[int, Key]]] = {}
+        self._by_key: dict[Key, dict[int, Bucket]] = {}
+        self._order: dict[int, deque[tuple[int, Key, int]]] = {}
         self._lost: dict[int, int] = {}
         self.events = self.dropped = 0
 
-    def add(self, event: Event) -> Key | None:
-        """Keep an event, if it is one that the tile set counts; its key."""
+    def add(self, event: Event) -> None:
+        """Keep an event, if it is one that the tile set counts."""
         if self._wanted is not None and self._wanted(event.row) is not True:
-            return None
-        _, partition, offset = event.place
-        key = tuple(part(event.row) for part in self._parts)
-        tile = event.event_time - event.event_time % self.tile_set.grain
-        self._by_key.setdefault(key, deque()).append(Waiting(partition, offset, tile, event))
-        self._order.setdefault(partition, deque()).append((offset, key))
+            return
+        key, waiting = tuple(part(event.row) for part in self._parts), self.waiting(event)
+        self._by_key.setdefault(key, {}).setdefault(waiting.tile, Bucket()).events.append(waiting)
+        self._order.setdefault(waiting.partition, deque()).append((waiting.offset, key, waiting.tile))
         self.events += 1
         if self.events > self._most:
             longest = max(self._order, key=lambda each: len(self._order[each]))
             self._lost[longest] = self._drop(longest) + 1
             self.dropped += 1
-        return key
 
     def forget(self, positions: Mapping[int, int]) -> None:
         """Let go of what is in the tiles: all before these positions."""
         for partition, held in self._order.items():
-            end = positions.get(partition, 0)
+            passed, end = set(), positions.get(partition, 0)
             while held and held[0][0] < end:
-                self._drop(partition)
+                passed.add(held.popleft()[1:])
+            for key, tile in passed:
+                self._let_go(key, tile, partition, end)
 
     def whole(self, positions: Mapping[int, int]) -> bool:
         """Whether everything is here that the tiles lack, being as far as these positions."""
         return all(positions.get(partition, 0) >= end for partition, end in self._lost.items())
 
     def _drop(self, partition: int) -> int:
-        offset, key = self._order[partition].popleft()
-        held = self._by_key[key]
-        left = deque(each for each in held if (each.partition, each.offset) != (partition, offset))
-        if left:
-            self._by_key[key] = left
-        else:
-            del self._by_key[key]
-        self.events -= 1
+        """Let go of the first event of a partition; its offset."""
+        offset, key, tile = self._order[partition].popleft()
+        self._let_go(key, tile, partition, offset + 1)
         return offset
 
-    def of(self, key: Key, extra: Waiting | None = None) -> list[Waiting]:
-        """The events of a key, and one more that is not kept."""
-        return [*self._by_key.get(key, ()), *([] if extra is None else [extra])]
+    def _let_go(self, key: Key, tile: int, partition: int, end: int) -> None:
+        """Let go of the events of a key and tile that stand before an offset; what was folded is folded anew."""
+        buckets = self._by_key[key]
+        held, buckets[tile] = buckets[tile].events, Bucket()
+        buckets[tile].events = [each for each in held if each.partition != partition or each.offset >= end]
+        self.events -= len(held) - len(buckets[tile].events)
+        if not buckets[tile].events:
+            del buckets[tile]
+            if not buckets:
+                del self._by_key[key]
+
+    def span(self, key: Key) -> tuple[int, int] | None:
+        """The first tile of a key that has events here, and the end of the last; None when there are none."""
+        buckets = self._by_key.get(key)
+        return None if not buckets else (min(buckets), max(buckets) + 1)
 
     def waiting(self, event: Event) -> Waiting:
         """An event as one that may not be in its tile."""
         _, partition, offset = event.place
         return Waiting(partition, offset, event.event_time - event.event_time % self.tile_set.grain, event)
 
-    def tiles(self, events: Iterable[Waiting]) -> list[Tile]:
-        """Some events as tiles."""
-        found: dict[int, list[Event]] = {}
-        for each in events:
-            found.setdefault(each.tile, []).append(each.event)
-        return [(start, self._columns_of(held)) for start, held in found.items()]
+    def outside(self, key: Key, held: Iterable[StoredTile], hand_over: HandOver | None) -> tuple[list[Tile], int]:
+        """What the tiles of a run lack, as tiles, and of how many events; `held` are the run's rows of these tiles.
 
-    def _columns_of(self, events: Sequence[Event]) -> dict[str, object]:
+        What happened before a run's hand-over is not its stream's: it comes from the lake, in the late lane.
+        """
+        rows = {row.tile: row.positions for row in held if row.lane == "on_time"}
+        point = None if hand_over is None else hand_over.point
+        found, count = list[Tile](), 0
+        for tile, bucket in self._by_key.get(key, {}).items():
+            if point is not None and tile < point:
+                continue
+            positions = rows.get(tile, {})
+            lacking = [each for each in bucket.events if each.offset >= positions.get(each.partition, 0)]
+            if lacking:
+                found.append((tile, self._folded(bucket, positions, lacking)))
+                count += len(lacking)
+        return found, count
+
+    def _folded(self, bucket: Bucket, positions: Mapping[int, int], lacking: Sequence[Waiting]) -> dict[str, State]:
+        """The fold of what a row lacks: what was folded before for the same row, and what has come since."""
+        if bucket.states is None or bucket.without != positions:
+            bucket.states, bucket.folded, bucket.without = self.states([]), 0, dict(positions)
+        more = self.states([each.event for each in lacking[bucket.folded :]])
+        columns = [(name, monoid) for name, monoid, _ in self._columns]
+        bucket.states = {name: monoid.merge(bucket.states[name], more[name]) for name, monoid in columns}
+        bucket.folded = len(lacking)
+        return bucket.states
+
+    def states(self, events: Sequence[Event]) -> dict[str, State]:
+        """The partial columns of some events."""
         return {
             name: monoid.fold(monoid.lift(eaten(each.row), each.event_time, each.event_id) for each in events)
             for name, monoid, eaten in self._columns
         }
-
-
-def outside(events: Iterable[Waiting], held: Iterable[StoredTile], hand_over: HandOver | None) -> list[Waiting]:
-    """The events that are not in the tiles of a run; `held` are its rows of the tiles that they belong to.
-
-    What happened before a run's hand-over is not its stream's: it comes from the lake, in the late lane.
-    """
-    rows = {row.tile: row.positions for row in held if row.lane == "on_time"}
-    point = None if hand_over is None else hand_over.point
-    return [
-        each
-        for each in events
-        if each.offset >= rows.get(each.tile, {}).get(each.partition, 0)
-        and (point is None or each.event.event_time >= point)
-    ]
