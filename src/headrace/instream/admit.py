@@ -72,8 +72,7 @@ class Admit:
 
     def judge_all(self, records: Iterable[Record]) -> list[Judgement]:
         """The verdicts of some records, in the order of arrival over all partitions."""
-        ordered = sorted(records, key=lambda record: (record.arrived_at, record.partition, record.offset))
-        return [self.judge(record) for record in ordered]
+        return [self.judge(record) for record in in_order(records)]
 
     def _forget(self, now: int) -> None:
         while self._order and self._order[0][0] < now - self._horizon:
@@ -81,6 +80,11 @@ class Admit:
         if len(self._seen) >= self._most:
             del self._seen[self._order.popleft()[1]]
             self.forgotten += 1
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Records in the order in which they became known, over all partitions."""
+    return sorted(records, key=lambda record: (record.arrived_at, record.partition, record.offset))
 
 
 def horizon(stream: Stream) -> int:

@@ -65,13 +65,12 @@ class Asked:
 
 def prediction(asked: Asked, features: FeatureSet, chosen: Chosen, score: float, scored_at: int) -> Message:
     """A score on its way to the predictions' topic; those of one key of the stream stay in order."""
-    threshold = chosen.scorer.manifest.threshold
     told = asked.written(features) | {
         "id": f"{asked.event.event_id}@{chosen.version}",
         "version": chosen.version,
         "role": chosen.role,
         "score": score,
-        "decision": None if threshold is None else score >= threshold,
+        "decision": chosen.scorer.manifest.decision(score),
         "scored_at": show_time(scored_at),
         "latency_ms": (scored_at - asked.event.arrived_at) / 1_000,
     }

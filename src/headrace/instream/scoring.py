@@ -18,7 +18,7 @@ from headrace.clock import Clock
 from headrace.config import Names
 from headrace.define.model import Model
 from headrace.errors import HeadraceError
-from headrace.instream.admit import Admit, horizon
+from headrace.instream.admit import Admit, horizon, in_order
 from headrace.instream.features import EventFeatures
 from headrace.instream.prediction import Asked, failure, prediction
 from headrace.log.protocol import Log
@@ -124,7 +124,7 @@ class StreamScoring:
             while offset < end and (found := log.read(topic, p, offset, limit=min(10_000, end - offset))):
                 records += [record for record in found if record.offset < end]
                 offset = found[-1].offset + 1
-        return sorted(records, key=lambda record: (record.arrived_at, record.partition, record.offset))
+        return in_order(records)
 
     def _take(self, judged: Judgement) -> None:
         """Keep an event that is on its way into the tiles."""
@@ -139,7 +139,7 @@ class StreamScoring:
         records: list[Record] = []
         for partition, offset in self.positions.items():
             records += self._log.read(self.topic, partition, offset, limit=MOST)
-        ordered = sorted(records, key=lambda record: (record.arrived_at, record.partition, record.offset))[:MOST]
+        ordered = in_order(records)[:MOST]
         if ordered:
             self._score(lineup, [asked for record in ordered if (asked := self._asked(record)) is not None])
             for record in ordered:
