@@ -60,6 +60,21 @@ def test_verdicts_one_by_one_are_those_of_the_reference(records):
     assert {(each.place, each.verdict) for each in Admit(payments).judge_all(records)} == wanted
 
 
+def test_what_was_folded_is_folded_anew_when_the_row_of_its_tile_has_part_of_it(two_payments):
+    from msgspec.structs import replace
+
+    first = two_payments[0].record
+    other = replace(first, offset=1, arrived_at=first.arrived_at + 1, value=first.value.replace(b"p1", b"p3"))
+    outcome, (one, two) = Outcome(plan, [first, other]), Admit(payments).judge_all([first, other])
+    features = features_over(stored(outcome, tile_set, one.place, one.place, {}))
+    for each in (one, two):
+        features.add(each.event)
+    assert features.of(two.event).answers["every_window"].values["lifetime"] == 2
+    features._reader.store = stored(outcome, tile_set, two.place, two.place, {})
+    known = features.of(two.event)
+    assert (known.answers["every_window"].values["lifetime"], known.folded) == (2, 1)
+
+
 def test_an_event_that_the_tiles_have_as_a_whole_is_let_go(two_payments):
     features = features_over(MemoryStore())
     for each in two_payments:
