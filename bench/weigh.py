@@ -1,13 +1,38 @@
-"""How much memory a process and all its descendants hold, shared pages counted once (PSS)."""
+"""What a process and all its descendants hold of memory, shared pages counted once (PSS), and have spent on cores."""
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def weight(root: int) -> float:
     """MiB held now."""
+    return sum(_proportional(pid) for pid in family(root)) / 1024
+
+
+def cpu_seconds(root: int) -> float:
+    """The time spent on cores so far.
+
+    >>> cpu_seconds(os.getpid()) > 0
+    True
+    """
+    return sum(_spent(pid) for pid in family(root))
+
+
+def _spent(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def family(root: int) -> set[int]:
+    """A process and all its descendants."""
     wanted, parents = {root}, {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -18,7 +43,7 @@ def weight(root: int) -> float:
     while grown:
         more = {pid for pid, parent in parents.items() if parent in wanted} - wanted
         wanted, grown = wanted | more, bool(more)
-    return sum(_proportional(pid) for pid in wanted) / 1024
+    return wanted
 
 
 def _proportional(pid: int) -> int:

@@ -21,7 +21,8 @@ from bench.serving.content import Content, content, fill
 from bench.serving.open_loop import Request, Schedule, ask
 from bench.serving.reads import ASKED, FEATURES, FULL, QUICK, RATE, Size, told
 from bench.serving.saturate import most_per_s
-from bench.serving.served import Served, cpu_seconds, served
+from bench.serving.served import Served, served
+from bench.weigh import cpu_seconds
 
 PATH = f"/v1/score/{MODEL}"
 LOOKED = 40
@@ -93,7 +94,7 @@ def refuse_wrong(said: Sequence[dict[str, Any]], version: int) -> None:
 def _latencies(server: Served, asked: Sequence[Request], size: Size, folder: Path) -> list[Result]:
     schedule = Schedule(RATE, size.seconds, size.warm)
     before = _standing(server)
-    spent = _cpu(server, before)
+    spent = cpu_seconds(server.pid)
     rounds = [ask(server.port, asked, schedule, folder) for _ in range(size.rounds)]
     after, count = _standing(server), size.rounds * int((size.warm + size.seconds) * RATE)
     refuse_unscored(before, after, count)
@@ -101,7 +102,7 @@ def _latencies(server: Served, asked: Sequence[Request], size: Size, folder: Pat
         raise RuntimeError(f"the model's process has died: {before['processes']}, then {after['processes']}")
     return [
         *told("score.1k", rounds, {99: 3.0}),
-        Result("score.cpu_us", (_cpu(server, after) - spent) * 1e6 / count, "lower"),
+        Result("score.cpu_us", (cpu_seconds(server.pid) - spent) * 1e6 / count, "lower"),
     ]
 
 
@@ -130,8 +131,3 @@ def refuse_unscored(before: dict[str, Any], after: dict[str, Any], count: int) -
     scored, failures = (after[what] - before[what] for what in ("scored", "failures"))
     if scored < count or failures:
         raise RuntimeError(f"{scored:,} of {count:,} answers were scores, and {failures:,} failed")
-
-
-def _cpu(server: Served, standing: dict[str, Any]) -> float:
-    """Seconds of a core that the server and the model's process have used."""
-    return sum(cpu_seconds(pid) for pid in (server.pid, *standing["processes"].values()))

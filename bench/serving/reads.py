@@ -19,7 +19,8 @@ from bench.harness import Result, measured
 from bench.serving.content import A, B, Content, Mix, content, fill, shop, trickle
 from bench.serving.open_loop import SPAWN, Asked, Request, Schedule, ask
 from bench.serving.saturate import most_per_s
-from bench.serving.served import Served, cpu_seconds, served
+from bench.serving.served import Served, served
+from bench.weigh import cpu_seconds
 from headrace.project import Project
 
 RATE, BATCHES, BATCH, UPDATES = 1_000, 20, 100, 1_000

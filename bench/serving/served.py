@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from bench.realtime.processes import ended
+from bench.weigh import cpu_seconds
 from headrace.config import names
 from headrace.project import Project
 from headrace.serve.server import READY_FILE
@@ -25,7 +25,6 @@ IDLE = 0.1
 """Seconds of a core in half a second below which a process may be at rest."""
 CALM = 3
 """Looks in a row that must find it so."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -108,13 +107,3 @@ def served(made: Project, *, workers: int = 1) -> Iterator[Served]:
                 raise RuntimeError(f"serving did not start: {(root / 'serve.log').read_text('utf-8')[-2000:]}")
             time.sleep(0.05)
         yield Served(process.pid, json.loads(file.read_text("utf-8"))["port"])
-
-
-def cpu_seconds(pid: int) -> float:
-    """The time that a process has spent on a core.
-
-    >>> cpu_seconds(os.getpid()) > 0
-    True
-    """
-    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS

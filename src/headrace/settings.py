@@ -231,7 +231,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "serve.workers",
                 NUMBER,
                 "1",
-                "How many processes answer. With more than one, another fills the store, and leaves them to it.",
+                "How many processes answer; another one fills the store.",
                 least=1,
                 most=64,
             ),

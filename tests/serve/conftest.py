@@ -17,11 +17,11 @@ from headrace.log import MemoryLog, Message
 from headrace.plan.build import build
 from headrace.run.reference import Outcome
 from headrace.serve.limits import Limits
-from headrace.serve.server import Serving
 from headrace.serve.terms import Terms
 from headrace.store import MemoryStore, ProgressRow, TileRow, encode
 from headrace.testing import FakeClock, record
 from headrace.topics import create, topics
+from tests.serve.serving import Serving
 from tests.serve.shape import rows_of
 from tests.streams import BASE
 

@@ -14,12 +14,12 @@ from headrace.score import Column, Manifest, Registry
 from headrace.serve.limits import Limits
 from headrace.serve.scoring_child import Bounds
 from headrace.serve.scoring_models import Models
-from headrace.serve.server import Serving
 from headrace.serve.terms import Terms
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.topics import create, topics
 from tests.serve.conftest import NAMES, World, everyone, habits, pace, rests, shops, users
+from tests.serve.serving import Serving
 from tests.streams import BASE
 
 

@@ -34,12 +34,12 @@ from headrace.serve.past import Past
 from headrace.serve.readable import Readable
 from headrace.serve.reading import Answer
 from headrace.serve.reads import set_json
-from headrace.serve.server import Serving
 from headrace.store import MemoryStore, ProgressRow, encode
 from headrace.testing import FakeClock
 from headrace.topics import create, topics
 from tests.lake.dimensions import merchants, table, written
 from tests.serve.conftest import NAMES
+from tests.serve.serving import Serving
 from tests.streams import BASE
 
 clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")

@@ -21,10 +21,10 @@ from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.table import LakeTable
 from headrace.serve.past import Past
 from headrace.serve.readable import Readable
-from headrace.serve.server import Serving
 from headrace.store import MemoryStore
 from tests.client.conftest import running
 from tests.serve.conftest import NAMES, World, clicks, plan
+from tests.serve.serving import Serving
 from tests.streams import BASE
 
 

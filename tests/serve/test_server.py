@@ -19,9 +19,10 @@ import pytest
 from headrace.errors import ConfigError
 from headrace.log import EmbeddedLog, Message
 from headrace.serve.answers import serve
-from headrace.serve.server import Serving, announce, listening
+from headrace.serve.server import announce, listening
 from headrace.store import MemoryStore, ProgressRow, encode
 from tests.serve.conftest import NAMES, World, plan
+from tests.serve.serving import Serving
 
 PROJECT = """
 import headrace as hr

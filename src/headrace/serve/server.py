@@ -1,8 +1,7 @@
-"""The serving process: the store is filled, things are watched, and requests are answered, here or by workers.
+"""The serving process: the store is filled and things are watched, while workers, one or more, answer requests.
 
-With one worker all of it happens in one process: HTTP in the main thread, the rest in threads of their own. With
-several, this process fills and watches, and as many others answer. A part that fails takes the process with it: a
-store that is no longer filled must not look alive.
+They are processes of their own: a read that shares an interpreter with whoever fills the store waits for it. A part
+that fails takes the process with it: a store that is no longer filled must not look alive.
 """
 
 from __future__ import annotations
@@ -15,20 +14,15 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from headrace.clock import Clock, SystemClock
 from headrace.config import Names, names
 from headrace.errors import ConfigError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
-from headrace.serve.answers import Answering, ids_of, lake_of, serve
 from headrace.serve.beside import JOIN, Beside, Work, once
-from headrace.serve.dimensions import dimensions_of
-from headrace.serve.limits import Limits
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
-from headrace.serve.scoring_models import models_of
 from headrace.serve.terms import terms_of
 from headrace.serve.worker import Loaded, worker_of
 from headrace.serve.workers import Workers
@@ -44,7 +38,7 @@ COUNTS = "run/metrics"
 """Where workers count together."""
 
 
-def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clock: Clock | None = None) -> None:
+def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> None:
     """Serve a project until told to stop; where it listens is written to `run/serve.json` in its data folder."""
     config, plan, named = project.config, project.plan(), names(project.config)
     terms, ready, workers = terms_of(config), named.path(READY_FILE), config.serve.workers
@@ -57,17 +51,9 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None, clo
 
         with open_store(config) as store:
             try:
-                if workers == 1:
-                    more: dict[str, Any] = {"ids": ids_of(config, plan), "tables": lake_of(config)}
-                    more["dimensions"] = dimensions_of(config, plan, clock)
-                    more["models"] = models_of(config, plan, clock)
-                    serving = Serving(plan, log, store, named, clock, limits=Limits.of(config), terms=terms, **more)
-                    serve(listeners[0], serving, stop, started)
-                else:
-                    filling = Filling(plan, log, store, named, clock)
-                    folder = named.path(COUNTS)
-                    work = worker_of(project.loader(), workers)
-                    keep(filling, Workers(listeners, work, filling.monitor, folder, terms.drain), stop, started)
+                filling, folder = Filling(plan, log, store, named), named.path(COUNTS)
+                work = worker_of(project.loader(), workers)
+                keep(filling, Workers(listeners, work, filling.monitor, folder, terms.drain), stop, started)
             finally:
                 _withdraw(ready)
 
@@ -83,20 +69,6 @@ class Filling:
         self.filler = Materialiser(log, store, changelogs, clock=clock)
         self.monitor = Monitor(self.reader, self.filler, log, named, clock)
         self.beside: tuple[Work, ...] = (self.filler.run, self.monitor.run)
-
-
-class Serving:
-    """Everything in one process."""
-
-    def __init__(
-        self, plan: Plan, log: Log, store: Store, named: Names, clock: Clock | None = None, **answering: Any
-    ) -> None:
-        filling = Filling(plan, log, store, named, clock)
-        self.filler, self.monitor = filling.filler, filling.monitor
-        answers = Answering(filling.reader, log, named, self.monitor, clock=clock, **answering)
-        self.app, self.standing, self.terms = answers.app, answers.standing, answers.terms
-        self.samples = answers.samples
-        self.beside = (*filling.beside, *answers.beside)
 
 
 def keep(filling: Filling, workers: Workers, stop: threading.Event, started: Callable[[], None]) -> None:

@@ -140,6 +140,9 @@ class Workers:
             self._all[place] = self._started(worker.listener)
 
     def _end(self) -> None:
+        # While one is open here, whoever connects would wait for an answer that nobody gives.
+        for listener in self._listeners:
+            listener.close()
         for worker in self._all:
             worker.process.terminate()
         deadline = time.monotonic() + self.patience

@@ -1,0 +1,27 @@
+"""Serving in one process, for tests that look into it: what fills and what answers, over one store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.clock import Clock
+from headrace.config import Names
+from headrace.log.protocol import Log
+from headrace.plan.model import Plan
+from headrace.serve.answers import Answering
+from headrace.serve.server import Filling
+from headrace.store.protocol import Store
+
+
+class Serving:
+    """Everything in one process."""
+
+    def __init__(
+        self, plan: Plan, log: Log, store: Store, named: Names, clock: Clock | None = None, **answering: Any
+    ) -> None:
+        filling = Filling(plan, log, store, named, clock)
+        self.filler, self.monitor = filling.filler, filling.monitor
+        answers = Answering(filling.reader, log, named, self.monitor, clock=clock, **answering)
+        self.app, self.standing, self.terms = answers.app, answers.standing, answers.terms
+        self.samples = answers.samples
+        self.beside = (*filling.beside, *answers.beside)
