@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.harness import Result, measured
 from bench.serving.content import A, B, Content, Mix, content, fill, shop, trickle
+from bench.serving.floor import floor
 from bench.serving.open_loop import SPAWN, Asked, Request, Schedule, ask
 from bench.serving.saturate import most_per_s
 from bench.serving.served import Served, served
@@ -125,6 +126,9 @@ def _latencies(made: Project, mix: Mix, server: Served, held: Content, size: Siz
     spent, count = cpu_seconds(server.pid) - before, RATE * size.rounds * (size.warm + size.seconds)
     results.append(Result(f"{mix.name}.read.cpu_us", spent * 1e6 / count, "lower"))
     if mix is A:
+        with floor() as port:
+            schedule = Schedule(RATE, size.seconds, size.warm)
+            results += told("floor.1k", [ask(port, asked, schedule, made.config.root) for _ in range(size.rounds)], {})
         results += told("A.batch100", rounds(batches(held.asked(ASKED)), BATCHES), {99: 10.0})
         seconds = size.rounds * (size.warm + size.seconds) + 30
         writing = SPAWN.Process(target=trickle, args=(made.config.root, held, UPDATES, seconds), daemon=True)
