@@ -78,6 +78,9 @@ ROOM = {
     # So many that each fits into memory; Spark would make two large ones of them again.
     "spark.sql.shuffle.partitions": "64",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    # The slice is so small that Spark would hand all of it to a single task.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     # With the default of 128 it sorts all pairs of a row and an event instead of adding them up as they come.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
 }
