@@ -14,10 +14,11 @@ from pathlib import Path
 
 from bench.harness import Result, measured, run
 from bench.weigh import weight
-from headrace import demo, example, project
+from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, show_time
 from headrace.define.view import View
+from headrace.demo import stack
 from headrace.log.protocol import Log
 from headrace.project import Project
 from headrace.supervisor import place
@@ -27,7 +28,7 @@ PER_SECOND = 200.0
 POLL = 0.01
 
 
-def probe(log: Log, reader: demo.Reader, view: View, number: int) -> float:
+def probe(log: Log, reader: stack.Reader, view: View, number: int) -> float:
     """Milliseconds from before an append to the answer that has it."""
     card = f"probe-{number}"
     value = f'{{"id":"{card}","card":"{card}","amount":1.0,"country":"DE","at":"{show_time(SystemClock().now())}"}}'
@@ -52,15 +53,15 @@ def measure(quick: bool) -> list[Result]:
         create(Path(folder) / "shop")
         shop = project.load(Path(folder) / "shop")
         (view,) = shop.views
-        with demo.started(shop, lambda line: print(line, file=sys.stderr)) as url:
+        with stack.started(shop, lambda line: print(line, file=sys.stderr)) as url:
             ready = time.perf_counter() - began
-            log, reader = open_log(shop.config), demo.Reader(url)
+            log, reader = open_log(shop.config), stack.Reader(url)
             probe(log, reader, view, 0)
             served = time.perf_counter() - began
             count = int((warm + probes * 2.5) * PER_SECOND)
             start = SystemClock().now() + SECOND // 2
             sent = example.payments(count, seed=7, start=start, per_second=PER_SECOND)
-            load = threading.Thread(target=demo.send, args=(log, "payments", sent, lambda _: None), daemon=True)
+            load = threading.Thread(target=stack.send, args=(log, "payments", sent, lambda _: None), daemon=True)
             load.start()
             time.sleep(warm)
             fresh = [probe(open_log(shop.config), reader, view, number) for number in range(1, probes + 1)]

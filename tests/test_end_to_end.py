@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace import demo, example, project
+from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
+from headrace.demo import stack
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.supervisor import place
@@ -58,7 +59,7 @@ def served(config):
     def ready():
         told = place.read_status(place.place(config)) or {}
         url = told["processes"]["serve"]["url"]
-        with closing(demo.Reader(url)) as reader:
+        with closing(stack.Reader(url)) as reader:
             return url if reader.get("/ready")["ready"] else None
 
     return until(ready, "serving did not come back")
@@ -84,15 +85,15 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
                     os.kill(pid_of(shop.config, name), signal.SIGKILL)
                     killed.append(name)
 
-        demo.send(log, "payments", sent, strike)
+        stack.send(log, "payments", sent, strike)
         assert killed == ["pipeline", "serve", "supervisor"]
         until(lambda: place.holder(place.place(shop.config)) is None, "the killed supervisor still holds the lock")
         headrace(shop_folder, "up", "--detach", "--port", "0")
 
-        with closing(demo.Reader(served(shop.config))) as reader:
+        with closing(stack.Reader(served(shop.config))) as reader:
             last = SystemClock().now()
-            demo.included(reader, view, "card-000", last)
-            records = demo.everything(log, "payments", "payments")
+            stack.included(reader, view, "card-000", last)
+            records = stack.everything(log, "payments", "payments")
             assert len(records) == len(sent)
             outcome = Outcome(shop.plan(), records)
             for card in random.Random(5).sample(sorted({payment.card for payment in sent}), SAMPLED):
@@ -103,7 +104,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
 
             headrace(shop_folder, "backfill", "--wait", "120")
             until(lambda: reader.get("/status.json")["views"][view.name]["run"] == "2", "the new run is not read")
-            demo.included(reader, view, "card-000", SystemClock().now())
+            stack.included(reader, view, "card-000", SystemClock().now())
             for card in random.Random(6).sample(sorted({payment.card for payment in sent}), SAMPLED):
                 answer = reader.features(view, card)
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from headrace import demo, example, project
+from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.define.exact import ViewEvents
+from headrace.demo import stack
 from headrace.local import redis
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
@@ -61,9 +62,9 @@ def test_pipeline_serve_redis_and_archive_are_killed_and_no_answer_is_ever_wrong
         with open_log(shop.config) as log:
             until(lambda: pid_of(shop.config, "archive"), "the archive was not started")
             send(shop.config, log, asked)
-            with closing(demo.Reader(served(shop.config))) as reader:
+            with closing(stack.Reader(served(shop.config))) as reader:
                 compared(shop, log, view, reader, "real-time")
-            outcome = Outcome(shop.plan(), demo.everything(log, "payments", "payments"))
+            outcome = Outcome(shop.plan(), stack.everything(log, "payments", "payments"))
         again = redis.running(redis.redis_folder(shop.config))
         assert (again.address, again.pid != first.pid) == (first.address, True)
         for answer in asked.answers:
@@ -94,7 +95,7 @@ def send(config, log, asked):
             os.kill(until(lambda: pid(config, name), f"{name} does not run"), signal.SIGKILL)
         asked.once(f"card-{int(CARDS * chance.random() ** 3):03}")
 
-    demo.send(log, "payments", sent, tick)
+    stack.send(log, "payments", sent, tick)
     assert not left
 
 
@@ -115,7 +116,7 @@ class Asked:
 
     def once(self, card):
         try:
-            with closing(demo.Reader(self._url)) as reader:
+            with closing(stack.Reader(self._url)) as reader:
                 answer = reader.features(self._view, card)
         except (OSError, HTTPException) as error:
             self.failures[type(error).__name__] += 1

@@ -9,9 +9,10 @@ from contextlib import closing
 
 import pytest
 
-from headrace import demo, example, project
+from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
+from headrace.demo import stack
 from headrace.run.reference import Outcome
 from headrace.topics import open_log
 from tests.test_end_to_end import headrace, pid_of, served, until
@@ -49,9 +50,9 @@ def test_a_scorer_killed_twice_and_given_a_new_version_leaves_no_event_without_i
             for mark in [mark for mark in done_at if done >= mark]:
                 done_at.pop(mark)()
 
-        demo.send(log, "payments", sent, strike)
+        stack.send(log, "payments", sent, strike)
         assert not done_at
-        records = demo.everything(log, "payments", "payments")
+        records = stack.everything(log, "payments", "payments")
         outcome = Outcome(shop.plan(), records)
         counted = {
             each.event.event_id: each
@@ -60,7 +61,7 @@ def test_a_scorer_killed_twice_and_given_a_new_version_leaves_no_event_without_i
         }
         told = until(lambda: all_scored(log, counted), "some events have no prediction")
         check(outcome, shop.views[0], counted, told)
-        with closing(demo.Reader(served(shop.config))) as reader:
+        with closing(stack.Reader(served(shop.config))) as reader:
             count = len({each["id"] for each in told})
             until(lambda: archived(reader, count), "the lake does not hold the predictions")
         log.close()
@@ -77,7 +78,7 @@ def promote(folder):
 
 
 def all_scored(log, counted):
-    told = [json.loads(record.value) for record in demo.everything(log, "predictions.risk", "predictions.risk")]
+    told = [json.loads(record.value) for record in stack.everything(log, "predictions.risk", "predictions.risk")]
     return told if counted.keys() <= {each["event_id"] for each in told} else None
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 from contextlib import closing
 
 import pytest
 
-from headrace import demo, example, project
+from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
+from headrace.demo import stack
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.topics import open_log
@@ -21,6 +23,8 @@ from tests.test_end_to_end import headrace, pid_of, served, settled, until
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.xdist_group("live")]
 
 PER_SECOND, SECONDS, KILLS = 200, 20, 2
+PATIENCE = 400.0
+"""On a machine that is busy with other tests, three starts of Spark in a row take minutes."""
 SETTINGS = """
 [log]
 kind = "kafka"
@@ -46,10 +50,12 @@ def test_killed_in_real_time_and_changed_to_micro_batches_and_back_every_value_i
                 headrace(folder, "up", "--detach", "--port", "0", "--mode", mode)
                 moments = sorted(chance.uniform(0.2, 0.9) for _ in range(kills))
                 send(shop, log, moments, seed=len(mode) + kills)
-                with closing(demo.Reader(served(shop.config))) as reader:
+                with closing(stack.Reader(served(shop.config))) as reader:
                     compared(shop, log, view, reader, mode)
                 headrace(folder, "down")
     finally:
+        # Shown when the test fails.
+        sys.stderr.write((folder / ".headrace" / "logs" / "pipeline.log").read_text()[-8_000:])
         headrace(folder, "down")
         headrace(folder, "kafka", "down")
 
@@ -65,14 +71,14 @@ def send(shop, log, moments, seed):
             left.pop(0)
             os.kill(until(lambda: pid_of(shop.config, "pipeline"), "no pipeline"), signal.SIGKILL)
 
-    demo.send(log, "payments", sent, strike)
+    stack.send(log, "payments", sent, strike)
     assert not left
 
 
 def compared(shop, log, view, reader, mode):
     """Everything that was sent is in every answer."""
-    demo.included(reader, view, "card-000", SystemClock().now())
-    records = demo.everything(log, "payments", "payments")
+    stack.included(reader, view, "card-000", SystemClock().now(), PATIENCE)
+    records = stack.everything(log, "payments", "payments")
     outcome = Outcome(shop.plan(), records)
     for (card,) in outcome.keys(view):
         answer = reader.features(view, card)

@@ -24,6 +24,11 @@ class Payment(NamedTuple):
     card: str
     value: bytes
 
+    @property
+    def key(self) -> bytes:
+        """The key of its record."""
+        return self.card.encode()
+
 
 def payments(count: int, *, seed: int, start: int, per_second: float, cards: int = 200) -> list[Payment]:
     """Payments in the order in which they are sent.
@@ -97,7 +102,7 @@ def records(sent: list[Payment], topic: str = "payments", partitions: int = 2) -
     heads = [0] * partitions
     made = []
     for payment in sent:
-        partition = sum(payment.card.encode()) % partitions
-        made.append(Record(topic, partition, heads[partition], payment.sent_at, payment.card.encode(), payment.value))
+        partition = sum(payment.key) % partitions
+        made.append(Record(topic, partition, heads[partition], payment.sent_at, payment.key, payment.value))
         heads[partition] += 1
     return made

@@ -43,9 +43,10 @@ def add_model(
     format: str | None = None,
     trusted: Sequence[str] = (),
     allow_pickle: bool = False,
+    promote: bool = False,
     project: Project | str | Path | None = None,
 ) -> Manifest:
-    """Keep a trained model as the next version of a model that the project declares. It gets no role by that.
+    """Keep a trained model as the next version of a model that the project declares.
 
     Parameters
     ----------
@@ -69,6 +70,8 @@ def add_model(
     format, trusted, allow_pickle
         How it is kept, when that is not to be found out; types outside its library that may be loaded; whether it may
         be a pickle.
+    promote
+        Whether it is the champion at once; otherwise it has no role.
     project
         A loaded project or its folder; the current folder when left out.
     """
@@ -76,7 +79,8 @@ def add_model(
     declared = whose.plan().model(name)
     columns = inputs_of(whose.plan(), declared.features)
     told: dict[str, Any] = {} if training_set is None else _training_set(Path(training_set), columns)
-    return models_of(whose).add(
+    models = models_of(whose)
+    made = models.add(
         name,
         model,
         features=declared.features.name,
@@ -92,6 +96,9 @@ def add_model(
         trusted=tuple(trusted),
         **told,
     )
+    if promote:
+        models.promote(name, made.version)
+    return made
 
 
 def _training_set(folder: Path, columns: tuple[Column, ...]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Values of a past moment, read from the lake key by key, are the reference's of that moment."""
+"""Values of a past moment, read from the lake, of many keys or of one, are the reference's of that moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from headrace.clock import DAY, HOUR
 from headrace.errors import DataError
 from headrace.lake.keep import forget
-from headrace.lake.past import values_at
+from headrace.lake.past import values_at, values_of
 from headrace.run.equality import differences
 from tests.conformance.compare import Meaning
 from tests.conformance.scenarios import SCENARIOS
@@ -35,17 +35,38 @@ def moments(outcome, view, key):
             yield events[at].arrived_at + step
 
 
+def views(world):
+    return {planned.view.name: planned.view for planned in world.plan.features}.values()
+
+
 def test_every_value_of_every_view_is_what_was_known_at_the_moment(world, lakes):
-    outcome, asked, wrong = Meaning(world).outcome, 0, []
-    for view in {planned.view.name: planned.view for planned in world.plan.features}.values():
-        silver = lakes[view.stream.name].silver
-        for key in outcome.keys(view)[::3]:
-            for t in dict.fromkeys(moments(outcome, view, key)):
-                found, there = values_at(silver, view, key, t)
-                asked += there
-                wrong += differences(outcome, view, key, (t,), found)
-    assert asked > 100
+    outcome, compared, wrong = Meaning(world).outcome, 0, []
+    for view in views(world):
+        asked = [(key, t) for key in outcome.keys(view) for t in dict.fromkeys(moments(outcome, view, key))]
+        found = values_of(lakes[view.stream.name].silver, view, asked)
+        for at, (key, t) in enumerate(asked):
+            wrong += differences(outcome, view, key, (t,), {name: values[at] for name, values in found.items()})
+        compared += len(asked)
+    assert compared > 500
     assert wrong == []
+
+
+def test_of_a_single_key_and_moment_it_is_the_same(world, lakes):
+    outcome, known = Meaning(world).outcome, 0
+    for view in views(world):
+        silver = lakes[view.stream.name].silver
+        for key in outcome.keys(view)[::9]:
+            *_, t = moments(outcome, view, key)
+            found, there = values_at(silver, view, key, t)
+            known += there
+            assert differences(outcome, view, key, (t,), found) == []
+    assert known > 20
+
+
+def test_nothing_that_is_asked_for_has_no_values(world, lakes):
+    view = world.plan.features[0].view
+    found = values_of(lakes[view.stream.name].silver, view, [])
+    assert found == {feature.name: [] for feature in view.features}
 
 
 def test_a_key_that_nobody_knew_has_the_values_of_nothing(world, lakes):

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from headrace import demo, project
+from headrace import project
 from headrace.cli.init import create
 from headrace.clock import MINUTE, SECOND, SystemClock, show_time
+from headrace.demo import stack
 from headrace.kafka.jars import CONNECTOR, present
 from headrace.log.kafka import KafkaLog
 from headrace.plan.value import value
@@ -72,7 +73,7 @@ def test_records_in_kafka_become_the_tiles_of_the_reference(both, shop):
     }
     assert told["lag_events"] == 0
 
-    outcome = Outcome(shop.plan(), demo.everything(log, "pipeline.payments", "payments"))
+    outcome = Outcome(shop.plan(), stack.everything(log, "pipeline.payments", "payments"))
     rows = log.read("pipeline.changelog.payments.by_card", 0, 0, limit=100_000)
     (view,) = shop.views
     found = tiles_of(shop, [(row.key, row.value) for row in rows])

@@ -6,6 +6,7 @@ The files are templates beside this module; `$name` in them becomes the project'
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -18,12 +19,18 @@ from headrace.settings import SETTINGS
 
 # Where each file goes, and the template it is made from.
 FILES: dict[str, str] = {
-    "headrace.toml": "headrace.toml.txt",
-    "features.py": "features.py.txt",
-    "tests/test_features.py": "test_features.py.txt",
-    "pytest.ini": "pytest.ini.txt",
-    "README.md": "README.md.txt",
-    ".gitignore": "gitignore.txt",
+    "headrace.toml": "cli/template/headrace.toml.txt",
+    "features.py": "cli/template/features.py.txt",
+    "tests/test_features.py": "cli/template/test_features.py.txt",
+    "pytest.ini": "cli/template/pytest.ini.txt",
+    "README.md": "cli/template/README.md.txt",
+    ".gitignore": "cli/template/gitignore.txt",
+}
+DEMO_FILES: dict[str, str] = {
+    "headrace.toml": "cli/template/headrace.toml.txt",
+    "features.py": "world/features.py.txt",
+    "train.py": "world/train.py.txt",
+    ".gitignore": "cli/template/gitignore.txt",
 }
 
 
@@ -40,7 +47,7 @@ def command(name: str) -> None:
     talk(f"Made. Next: cd {name} && pytest && headrace plan" if folder != Path() else "Made. Next: pytest")
 
 
-def create(folder: Path) -> list[Path]:
+def create(folder: Path, of: Mapping[str, str] = FILES) -> list[Path]:
     """Write the files of a new project into an absent or empty folder, and say which."""
     title = folder.resolve().name
     pattern = SETTINGS["project.name"].pattern or ""
@@ -52,9 +59,8 @@ def create(folder: Path) -> list[Path]:
         raise ProjectError(
             "already-a-project", "The folder exists and is not empty.", got=shown(str(folder)), hint=hint
         )
-    templates = files("headrace.cli") / "template"
-    for path, template in FILES.items():
-        text = Template((templates / template).read_text(encoding="utf-8")).substitute(name=title)
+    for path, template in of.items():
+        text = Template((files("headrace") / template).read_text(encoding="utf-8")).substitute(name=title)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    return [folder / path for path in FILES]
+    return [folder / path for path in of]

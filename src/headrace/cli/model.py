@@ -64,7 +64,7 @@ def add(model: str, file: Path, path: Path | None, env: str | None, as_json: boo
     It is held against the project's plan and the training set, loaded, and has to score a plain row before it is kept.
     """
     from headrace import project
-    from headrace.models import add_model, models_of
+    from headrace.models import add_model
 
     whose = project.load(path, env)
     made = add_model(
@@ -79,10 +79,9 @@ def add(model: str, file: Path, path: Path | None, env: str | None, as_json: boo
         metrics=_numbers(given["metrics"], "--metric"),
         description=given["description"],
         allow_pickle=given["allow_pickle"],
+        promote=promote,
         project=whose,
     )
-    if promote:
-        models_of(whose).promote(model, made.version)
     if as_json:
         data_json({"model": model, "version": made.version, "promoted": promote})
         return

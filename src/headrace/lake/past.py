@@ -1,4 +1,4 @@
-"""What was known of a key at a past moment: its events from silver, evaluated as training sets are.
+"""What was known of keys at past moments: their events from silver, evaluated as training sets are.
 
 Only files that can hold such events are read, and in them only the columns that the view eats. It is exact and takes as
 long as reading takes: milliseconds for a small lake, seconds for a large one.
@@ -6,12 +6,13 @@ long as reading takes: milliseconds for a small lake, seconds for a large one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.define.event import Event
 from headrace.define.exact import Key, ViewEvents
 from headrace.define.view import View
+from headrace.expression import Expression
 from headrace.expression.node import Name
 from headrace.lake.complete import reach, refuse_forgotten
 from headrace.lake.files import filesystem
@@ -32,6 +33,22 @@ def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str
     DataError
         When days that the value needs were forgotten.
     """
+    held = {key: ViewEvents(view, _events_before(silver, view, [t], key)).by_key.get(key, [])}
+    return {name: values[0] for name, values in _answered(view, held, [(key, t)]).items()}, bool(held[key])
+
+
+def values_of(silver: LakeTable, view: View, asked: Sequence[tuple[Key, int]]) -> dict[str, list[Any]]:
+    """Every feature of many keys, each at a past moment of its own, in the order in which they are asked for.
+
+    All events that any of them may need are read at once, so it is for histories that fit into memory.
+    """
+    if not asked:
+        return {feature.name: [] for feature in view.features}
+    held = ViewEvents(view, _events_before(silver, view, [t for _, t in asked])).by_key
+    return _answered(view, held, asked)
+
+
+def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[tuple[Key, int]]) -> dict[str, list[Any]]:
     import numpy as np
     import pyarrow as pa
 
@@ -39,37 +56,42 @@ def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str
     from headrace.past.question import question
     from headrace.past.values import Events, Moments, Places, answers
 
-    held = ViewEvents(view, events_before(silver, view, key, t)).by_key.get(key, [])
-    asked, eaten = question([view], "as_known")
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(key for key, _ in asked))}
+    numbered = [(number, event) for key, number in numbers.items() for event in held.get(key, ())]
+    wanted, eaten = question([view], "as_known")
 
-    def whole(numbers: Iterable[int]) -> Any:
-        return np.fromiter(numbers, dtype=np.int64)
+    def whole(values: Iterable[int]) -> Any:
+        return np.fromiter(values, dtype=np.int64)
+
+    def eat(expression: Expression) -> list[Any]:
+        value = expression.python()
+        return [value(event.row) for _, event in numbered]
 
     events = Events(
-        np.zeros(len(held), dtype=np.int64),
-        whole(event.event_time for event in held),
-        Places(*(whole(event.place[part] for event in held) for part in range(3))),
-        tuple(
-            pa.array([each.python()(event.row) for event in held], carried(kind))
-            for kind, each in zip(asked.eaten, eaten, strict=True)
-        ),
-        pa.array([event.event_id for event in held], pa.string()),
+        whole(number for number, _ in numbered),
+        whole(event.event_time for _, event in numbered),
+        Places(*(whole(event.place[part] for _, event in numbered) for part in range(3))),
+        tuple(pa.array(eat(each), carried(kind)) for kind, each in zip(wanted.eaten, eaten, strict=True)),
+        pa.array([event.event_id for _, event in numbered], pa.string()),
     )
-    found = answers(asked, events, Moments(whole([0]), whole([t])))
-    values = zip(asked.features, found, strict=True)
-    return {wanted.name: each.cast(plain_type(each.type)).to_pylist()[0] for wanted, each in values}, bool(held)
+    found = answers(wanted, events, Moments(whole(numbers[key] for key, _ in asked), whole(t for _, t in asked)))
+    return {
+        feature.name: each.cast(plain_type(each.type)).to_pylist()
+        for feature, each in zip(wanted.features, found, strict=True)
+    }
 
 
-def events_before(silver: LakeTable, view: View, key: Key, t: int) -> Iterator[Event]:
-    """The events of a key, and perhaps of others, that count in a value at t and had arrived before it."""
-    refuse_forgotten(silver, view, t)
-    low, high = reach([view], t, t)
+def _events_before(silver: LakeTable, view: View, moments: Sequence[int], key: Key | None = None) -> Iterator[Event]:
+    """The events that count in a value at one of some moments and had arrived before the last: of a key, or of all."""
+    first, last = min(moments), max(moments)
+    refuse_forgotten(silver, view, first)
+    low, high = reach([view], first, last)
     for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
-        yield from _events(_chosen(silver, uri, view, key, low, t), view)
+        yield from _events(_chosen(silver, uri, view, key, low, last), view)
 
 
-def _chosen(silver: LakeTable, uri: str, view: View, key: Key, low: int, t: int) -> pa.Table:
-    """The rows of a file that may count: of the key as far as it is told by columns alone."""
+def _chosen(silver: LakeTable, uri: str, view: View, key: Key | None, low: int, t: int) -> pa.Table:
+    """The rows of a file that may count: of a key as far as it is told by columns alone."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -78,7 +100,7 @@ def _chosen(silver: LakeTable, uri: str, view: View, key: Key, low: int, t: int)
     moment = pa.timestamp("us", tz="UTC")
     happened = pc.field(silver.shape.day_of)
     wanted = (happened >= pa.scalar(low, moment)) & (pc.field("_arrived_at") < pa.scalar(t, moment))
-    for part in _same(view, key):
+    for part in () if key is None else _same(view, key):
         wanted = wanted & part
     if view.stream.late != "update":
         wanted = wanted & ~pc.field("_late")

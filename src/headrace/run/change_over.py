@@ -47,9 +47,20 @@ class ChangeOver:
         self.late, self.status, self._start = late, status, start
         self.runs = Runs(log, named.topic(RUNS))
         self.runs.look()
-        self.serving = [start(tile_set, self.runs.serving(tile_set)) for tile_set in plan.tile_sets]
+        self.serving = [start(tile_set, self._first(tile_set)) for tile_set in plan.tile_sets]
         self.following: list[TileQuery] = []
         self._leaving = [(clock.now(), each, run) for each in plan.tile_sets for run in self._left_over(each)]
+
+    def _first(self, tile_set: TileSet) -> HandOver | None:
+        """The run to begin with: where none has ever read the log, one that was filled need not wait for it."""
+        held = self.runs.serving(tile_set)
+        filled = [each for each in self.runs.of(tile_set).values() if each.stage == FILLED]
+        begun = self.named.path("checkpoints", checkpoint_of(tile_set, FIRST_RUN)).is_dir()
+        if held is not None or not filled or begun:
+            return held
+        serving = msgspec.structs.replace(filled[-1], stage=SERVING)
+        self.runs.say(serving)
+        return serving
 
     @property
     def tiles(self) -> list[TileQuery]:

@@ -8,6 +8,7 @@ micro-batches first, which are faster, and then changes by itself.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+_logger = logging.getLogger(__name__)
+
 MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 AT_ONCE = "0 seconds"
 """Micro-batches go as fast as they can."""
@@ -46,6 +49,9 @@ PRACTISED = 5
 """How many of them end before batches have their full length."""
 FORGETTING = {"spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2"}
 """State that nobody needs goes while events come, two rows for each; at the end of a batch all would be searched."""
+NO_WORKER = "Python worker failed to connect back"
+TRIES = 3
+"""How often a query is started again for want of a worker before the process gives up."""
 NEAR = 5.0
 """Seconds for which stopping waits for the end of a real-time batch that is near."""
 
@@ -80,6 +86,7 @@ class TileQuery:
     _looked_at: int = field(init=False, default=-1)
     _real_time_progress: RealTimeProgress | None = field(init=False, default=None)
     _said_at: int = field(init=False, default=0)
+    _tried_again: int = field(init=False, default=0)
 
     def start(self) -> TileQuery:
         """Start in the mode that is right now."""
@@ -92,8 +99,17 @@ class TileQuery:
         return self
 
     def look(self) -> None:
-        """Change to real-time mode when the backlog is gone; at the end of a batch, to a query that suits better."""
-        ended = not self.query.isActive and self.query.exception() is None
+        """Change to real-time mode when the backlog is gone; at the end of a batch, to a query that suits better.
+
+        Spark gives a Python worker ten seconds to start, which a busy machine may not have for it: that is tried again.
+        """
+        error = None if self.query.isActive else self.query.exception()
+        if error is not None and NO_WORKER in str(error) and self._tried_again < TRIES:
+            self._tried_again += 1
+            _logger.warning("query %s is started again: %s", self.query.name, NO_WORKER)
+            self.start()
+            return
+        ended = not self.query.isActive and error is None
         if ended and self.mode == MICRO_BATCH and self.tile_set.mode == REAL_TIME:
             self.start()
         elif self.mode == REAL_TIME and (done := self._last_batch()) != self._looked_at:

@@ -10,6 +10,9 @@ minutes of history that is one or none. Give a model shares of a shop's payments
 
 Some records are late (phones without a network: minutes to an hour), some come twice, some are broken, mistyped or
 misdated. An episode that is longer than what is left of a short live span is cut off at its end.
+
+Both can be moved: the same payments, said to happen so much later. A world that begins at ten in the morning is the
+same at whatever time of day it is used.
 """
 
 from __future__ import annotations
@@ -91,17 +94,17 @@ class Sent(NamedTuple):
     story: str
 
 
-def history(world: World) -> Iterator[Sent]:
-    """The records of the days before a world's start, by arrival.
+def history(world: World, *, moved: int = 0) -> Iterator[Sent]:
+    """The records of the days before a world's start, by arrival; said to be so many microseconds later.
 
     >>> few = list(history(World(seed=7, start=20_000 * DAY, cards=100, days=2, payments=300)))
     >>> few[0].value[:75]
     b'{"id":"66fc8d00-0","card":"card-00023","merchant":"m-2618","category":"elec'
     """
-    yield from _sent(world, _past(world), "history", world.start - world.days * DAY, world.start)
+    yield from _sent(world, _past(world), "history", world.start - world.days * DAY, world.start, moved)
 
 
-def live(world: World, start: int, *, seconds: float = 60, per_second: float = 200) -> Iterator[Sent]:
+def live(world: World, start: int, *, seconds: float = 60, per_second: float = 200, moved: int = 0) -> Iterator[Sent]:
     """The records of a span after a world's history, by arrival.
 
     Parameters
@@ -112,6 +115,8 @@ def live(world: World, start: int, *, seconds: float = 60, per_second: float = 2
         When the span begins: at the world's start, or some minutes later.
     seconds, per_second
         How long it is, and how many payments there are in each of its seconds.
+    moved
+        How many microseconds later all of it is said to be.
 
     Examples
     --------
@@ -123,7 +128,7 @@ def live(world: World, start: int, *, seconds: float = 60, per_second: float = 2
         message = "Live traffic lasts longer than nothing and has payments."
         raise DataError("bad-argument", message, got=f"{seconds} s, {per_second} a second")
     span = Span(start, start + int(seconds * SECOND), int(seconds * per_second))
-    yield from _sent(world, _drawn(world, span, "live", _past(world)), "live", span.start, span.end)
+    yield from _sent(world, _drawn(world, span, "live", _past(world)), "live", span.start, span.end, moved)
 
 
 @lru_cache(maxsize=2)
@@ -149,7 +154,7 @@ def _honest_only(before: Visits) -> Visits:
     return before.at_places(np.flatnonzero(~np.isin(before.story, FRAUDS)))
 
 
-def _sent(world: World, drawn: Visits, name: str, start: int, end: int) -> Iterator[Sent]:
+def _sent(world: World, drawn: Visits, name: str, start: int, end: int, moved: int) -> Iterator[Sent]:
     """The payments as records, with copies put where they arrive."""
     chance = Chance(world.seed, f"{name} delivery")
     kind, at = _delivered(chance, world, drawn)
@@ -161,11 +166,11 @@ def _sent(world: World, drawn: Visits, name: str, start: int, end: int) -> Itera
     kinds = np.concatenate([kind, np.full(len(twice), _DUPLICATE)])
     order = np.argsort(sent_at, kind="stable")
     cut = chance.below(50, len(order)).tolist()
-    rows, prefix = _rows(world, drawn, at), f"{start // SECOND:x}"
+    rows, prefix = _rows(world, drawn, at + moved), f"{start // SECOND:x}"
     stories, stolen = drawn.story.tolist(), np.isin(drawn.story, FRAUDS).tolist()
     encode = msgspec.json.Encoder().encode
     for place, moment, of, broken in zip(
-        which[order].tolist(), sent_at[order].tolist(), kinds[order].tolist(), cut, strict=True
+        which[order].tolist(), (sent_at[order] + moved).tolist(), kinds[order].tolist(), cut, strict=True
     ):
         event = _event(f"{prefix}-{place}", rows[place])
         value = encode(event if of != _MISTYPED else _mistyped(event, broken))

@@ -1,0 +1,63 @@
+"""From files to a model that answers, as anybody would do it: the verbs, one after the other.
+
+They run in one process, so that Spark starts once: `python -m headrace.cli.demo_learning`, in the project's folder.
+When that process ends, Spark does.
+"""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.cli.output import data
+from headrace.errors import MachineError
+
+if TYPE_CHECKING:
+    from headrace.project import Project
+
+IMPORT = ("import", "history.jsonl", "--stream", "payments", "--arrived-at", "arrived_at")
+TRAIN = "train.py"
+
+
+def learn(project: Project, say: Callable[[str], None]) -> None:
+    """History in the lake, tiles made of it, a training set, a champion."""
+    from headrace.supervisor import place
+    from headrace.supervisor.services import Services
+
+    Services(project.config, say).start()
+    log, root = place.place(project.config).log("learning"), project.config.root
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "headrace.cli.demo_learning"]
+    with log.open("w") as said:
+        child = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=said, text=True)
+        with child:
+            for line in child.stdout or ():
+                say(line.rstrip())
+    if child.returncode:
+        raise MachineError("start-failed", "The demo could not train its model.", got=log.read_text()[-2_000:])
+
+
+def main() -> None:
+    """Each step with the time it took."""
+    from headrace.cli import backfill, import_
+
+    steps: dict[str, Callable[[], object]] = {
+        f"headrace {' '.join(IMPORT)}": lambda: import_.command.main(list(IMPORT[1:]), standalone_mode=False),
+        "headrace backfill": lambda: backfill.command.main([], standalone_mode=False),
+        f"python {TRAIN}": lambda: runpy.run_path(TRAIN, run_name="__main__"),
+    }
+    sys.path.insert(0, str(Path.cwd()))
+    for shown, step in steps.items():
+        began = time.perf_counter()
+        data(f"$ {shown}")
+        step()
+        data(f"({time.perf_counter() - began:.1f} s)\n")
+
+
+if __name__ == "__main__":
+    main()
