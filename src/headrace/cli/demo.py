@@ -50,7 +50,7 @@ def command(as_json: bool, kafka: bool, seed: int, seconds: float, rate: float, 
     with _folder(keep) as folder:
         create(folder, DEMO_FILES)
         if kafka:
-            _on_kafka(folder / "headrace.toml")
+            on_kafka(folder / "headrace.toml")
         report = _report(project.load(folder), world_of(seed, small=small), seconds, rate)
     report["total_s"] = round(time.perf_counter() - began, 1)
     if as_json:
@@ -69,7 +69,8 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         yield Path(folder) / "shop"
 
 
-def _on_kafka(file: Path) -> None:
+def on_kafka(file: Path) -> None:
+    """Have a project's settings name Kafka and real-time mode."""
     text = file.read_text().replace('mode = "micro-batch"', 'mode = "real-time"')
     file.write_text(f'{text}\n[log]\nkind = "kafka"\npartitions = 1\n')
 
