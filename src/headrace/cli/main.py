@@ -46,7 +46,7 @@ VERBS: dict[str, str] = {
     "kafka": "Run a local Kafka broker, and fetch what Kafka needs.",
     "redis": "Run a local Redis for the store.",
     "features": "List, show and search what is defined.",
-    "demo": "Run a fraud stream end to end and report.",
+    "demo": "Show what fresh features are worth.",
     "prepare": "Make Spark start in half the time on this machine.",
     "doctor": "Say whether this machine has what Headrace needs.",
 }
