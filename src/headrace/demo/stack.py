@@ -121,14 +121,19 @@ def included(reader: Reader, view: View, card: str, moment: int, patience: float
 
 def everything(log: Log, topic: str, name: str) -> list[Record]:
     """All records of a stream, under the name its definition has."""
+    records = read_on(log, topic, {})
+    return [Record(name, r.partition, r.offset, r.arrived_at, r.key, r.value, r.headers) for r in records]
+
+
+def read_on(log: Log, topic: str, at: dict[int, int]) -> list[Record]:
+    """What a topic holds from the offsets `at` on, which are moved behind it."""
     records: list[Record] = []
     for partition, end in log.end_offsets(topic).items():
-        at = 0
-        while at < end:
-            found = log.read(topic, partition, at, limit=10_000)
+        while (offset := at.get(partition, 0)) < end:
+            found = log.read(topic, partition, offset, limit=10_000)
             records += found
-            at = found[-1].offset + 1
-    return [Record(name, r.partition, r.offset, r.arrived_at, r.key, r.value, r.headers) for r in records]
+            at[partition] = found[-1].offset + 1
+    return records
 
 
 def settled(reader: Reader, stream: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from headrace.clock import HOUR
 from headrace.define.feature_set import FeatureSet
 from headrace.define.view import View
+from headrace.demo.shop import LABELS
 from headrace.lake.layout import SILVER
 from headrace.lake.past import values_of
 from headrace.lake.place import look
@@ -60,7 +61,7 @@ def _learnt(folder: Path) -> list[Payment]:
     import pandas as pd
 
     rows = pd.read_parquet(folder / "sets" / "fraud" / "data", columns=[*FIELDS, "t", "split"])
-    labels = pd.read_json(folder / "labels.jsonl", lines=True)[["payment", "fraud"]]
+    labels = pd.read_json(folder / LABELS, lines=True)[["payment", "fraud"]]
     rows = rows[rows.split == "train"].merge(labels, left_on="id", right_on="payment")
     rows["t"] = rows.t.astype("datetime64[us, UTC]").astype("int64")
     names = [*FIELDS, "t", "fraud"]

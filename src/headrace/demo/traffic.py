@@ -95,13 +95,9 @@ class Predictions:
 
     def read(self, into: Seen) -> None:
         """Take what is new."""
-        for partition, end in self._log.end_offsets(self._topic).items():
-            while (at := self._at.get(partition, 0)) < end:
-                records = self._log.read(self._topic, partition, at, limit=10_000)
-                for record in records:
-                    told = json.loads(record.value or b"{}")
-                    into.add(told["event_id"], _scored(told))
-                self._at[partition] = records[-1].offset + 1
+        for record in stack.read_on(self._log, self._topic, self._at):
+            told = json.loads(record.value or b"{}")
+            into.add(told["event_id"], _scored(told))
 
 
 def _scored(told: dict[str, Any]) -> Scored:
