@@ -32,6 +32,12 @@ def test_the_demo_catches_fraud_and_everything_adds_up(tmp_path):
         assert caught[score]["false_alarms"] <= caught["honest"] / 100
     assert all(told[part]["p50_ms"] > 0 for part in ("arrival_to_score", "read"))
     assert (tmp_path / "shop" / "train.py").exists()
+    skew = told["skew"]
+    assert told["no_defect"], skew["evidence"]
+    assert skew["samples"] == dict.fromkeys(("risk@1 card_activity", "risk@1 shop_activity"), told["scored"])
+    assert skew["waiting"] == 0
+    assert skew["compared"] == skew["equal"] + skew["mismatched"] == told["scored"] * len(skew["features"])
+    assert {"card_activity.payments_10m", "risk.km_per_hour", "risk.score"} <= skew["features"].keys()
 
 
 def test_on_kafka_its_project_runs_event_by_event(tmp_path):

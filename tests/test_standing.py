@@ -50,8 +50,6 @@ def test_what_nobody_has_said_is_not_there():
     assert alarms(None, {"streams": {}}) == []
 
 
-def test_alarms_of_streams_come_before_those_of_tiles():
-    assert alarms({"alarms": [{"kind": "hot_key"}]}, {"alarms": [{"kind": "late"}]}) == [
-        {"kind": "late"},
-        {"kind": "hot_key"},
-    ]
+def test_alarms_come_in_the_order_in_which_those_who_raise_them_are_named():
+    told = alarms({"alarms": [{"kind": "late"}]}, None, {"alarms": [{"kind": "hot_key"}]})
+    assert told == [{"kind": "late"}, {"kind": "hot_key"}]

@@ -100,6 +100,8 @@ class Config:
     archive_every: int
     archive_most: int
     late_every: int
+    audit_every: int
+    audit_most: int
     store_kind: str
     store_url: str
     models: str
@@ -338,6 +340,8 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         archive_every=value["archive.every"],
         archive_most=value["archive.most"],
         late_every=value["late.every"],
+        audit_every=value["audit.every"],
+        audit_most=value["audit.most"],
         store_kind=value["store.kind"],
         store_url=value["store.url"],
         models=value["models.path"],

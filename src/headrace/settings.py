@@ -205,6 +205,20 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "How often the pipeline looks into the lake for events that came too late for it.",
             ),
             Setting(
+                "audit.every",
+                "a duration",
+                "1m",
+                "How often what was served is compared with the lake while `headrace up` runs.",
+            ),
+            Setting(
+                "audit.most",
+                NUMBER,
+                "5000",
+                "The most samples of a view that are compared each time, drawn evenly; 0 starts no audit.",
+                least=0,
+                most=10_000_000,
+            ),
+            Setting(
                 "store.kind",
                 "a choice",
                 "lmdb",

@@ -29,9 +29,9 @@ def streams(pipeline: Mapping[str, Any] | None, archive: Mapping[str, Any] | Non
     return {name: _stream(tiles.get(name), lake.get(name)) for name in sorted({*tiles, *lake})}
 
 
-def alarms(pipeline: Mapping[str, Any] | None, archive: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """What is wrong, with streams first."""
-    return [alarm for said in (archive, pipeline) for alarm in (said or {}).get("alarms", [])]
+def alarms(*told: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """What is wrong, from the last words of those who look for it."""
+    return [alarm for said in told for alarm in (said or {}).get("alarms", [])]
 
 
 def _stream(tiles: Mapping[str, Any] | None, kept: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from headrace.clock import DAY, HOUR
 from headrace.errors import DataError
 from headrace.lake.keep import forget
-from headrace.lake.past import values_at, values_of
+from headrace.lake.past import Past, values_at
 from headrace.run.equality import differences
 from tests.conformance.compare import Meaning
 from tests.conformance.scenarios import SCENARIOS
@@ -28,11 +28,13 @@ def lakes(world, spark):
 
 
 def moments(outcome, view, key):
-    """At and just after the arrivals of some of a key's events, and some time later."""
+    """At and just after the arrivals of some of a key's events, some time later, and with the event itself."""
     events = outcome.events(view, key)
     for at in {0, len(events) // 2, len(events) - 1}:
+        arrived, partition, offset = events[at].place
+        yield arrived, partition, offset + 1
         for step in (0, 1, HOUR):
-            yield events[at].arrived_at + step
+            yield (arrived + step,)
 
 
 def views(world):
@@ -42,10 +44,11 @@ def views(world):
 def test_every_value_of_every_view_is_what_was_known_at_the_moment(world, lakes):
     outcome, compared, wrong = Meaning(world).outcome, 0, []
     for view in views(world):
-        asked = [(key, t) for key in outcome.keys(view) for t in dict.fromkeys(moments(outcome, view, key))]
-        found = values_of(lakes[view.stream.name].silver, view, asked)
-        for at, (key, t) in enumerate(asked):
-            wrong += differences(outcome, view, key, (t,), {name: values[at] for name, values in found.items()})
+        asked = [(key, moment) for key in outcome.keys(view) for moment in dict.fromkeys(moments(outcome, view, key))]
+        past = Past.read(lakes[view.stream.name].silver, view, [moment[0] for _, moment in asked])
+        found = past.values(asked)
+        for at, (key, moment) in enumerate(asked):
+            wrong += differences(outcome, view, key, moment, {name: values[at] for name, values in found.items()})
         compared += len(asked)
     assert compared > 500
     assert wrong == []
@@ -56,7 +59,7 @@ def test_of_a_single_key_and_moment_it_is_the_same(world, lakes):
     for view in views(world):
         silver = lakes[view.stream.name].silver
         for key in outcome.keys(view)[::9]:
-            *_, t = moments(outcome, view, key)
+            *_, (t,) = moments(outcome, view, key)
             found, there = values_at(silver, view, key, t)
             known += there
             assert differences(outcome, view, key, (t,), found) == []
@@ -65,7 +68,7 @@ def test_of_a_single_key_and_moment_it_is_the_same(world, lakes):
 
 def test_nothing_that_is_asked_for_has_no_values(world, lakes):
     view = world.plan.features[0].view
-    found = values_of(lakes[view.stream.name].silver, view, [])
+    found = Past.read(lakes[view.stream.name].silver, view, []).values([])
     assert found == {feature.name: [] for feature in view.features}
 
 

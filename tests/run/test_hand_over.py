@@ -114,7 +114,10 @@ def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spa
     assert {lane for _, _, lane in expected} == {"on_time", "late"}
     for run in made:
         found = states(log, run)
-        assert found.keys() == expected.keys(), (run, list(found.keys() ^ expected.keys())[:3])
+        # The batch of a run has what was late before its cut, in the lane of the others.
+        lanes_of = slice(3) if made[run] is None else slice(2)
+        places, wanted = ({place[lanes_of] for place in held} for held in (found, expected))
+        assert places == wanted, (run, list(places ^ wanted)[:3])
         by_key = defaultdict(list)
         for (key, tile, _), partials in sorted(found.items(), key=repr):
             by_key[key].append((tile, partials))
@@ -160,7 +163,7 @@ def test_a_fill_that_was_cut_off_goes_on_where_it_was(spark, place):
         raise CutError
 
     with pytest.raises(CutError):
-        fill(ground, spark, wanted, at_once=10 * MINUTE, progress=cut)
+        fill(ground, spark, wanted, at_once=10 * MINUTE, worth=1, progress=cut)
     again = Runs(log, "runs")
     again.look()
     held = again.of(TILES)[wanted.run]

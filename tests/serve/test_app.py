@@ -225,7 +225,7 @@ def test_the_process_is_alive_before_it_is_ready(world):
 
 def test_it_is_ready_when_log_store_and_pipeline_are(world):
     world.serving.monitor.tick()
-    parts = {"log": True, "store": True, "caught_up": False, "pipeline": False}
+    parts = {"log": True, "store": True, "caught_up": False, "pipeline": False, "history": True}
     assert world.get("/ready").json() == {"ready": False, **parts}
     world.serving.filler.step()
     assert world.get("/ready").json() == {"ready": False, **parts, "caught_up": True}

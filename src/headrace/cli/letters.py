@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
+from headrace.cli.options import since_when
+from headrace.errors import ProjectError, UsageError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -93,7 +94,7 @@ def wanted(
     """The letters that names and options mean."""
     from headrace.letters.choose import Wanted
 
-    return Wanted(ids, verdict, reason, None if since is None else _moment(since))
+    return Wanted(ids, verdict, reason, None if since is None else since_when(since))
 
 
 def restricted(chosen: Wanted, *, every: bool) -> Wanted:
@@ -104,19 +105,6 @@ def restricted(chosen: Wanted, *, every: bool) -> Wanted:
     if every and not chosen.everything:
         raise UsageError("bad-usage", "--all means all of them: leave the others out.")
     return chosen
-
-
-def _moment(text: str) -> int:
-    from headrace.clock import SystemClock, duration, parse_timestamp
-
-    moment = parse_timestamp(text)
-    if moment is not None:
-        return moment
-    try:
-        return SystemClock().now() - duration(text)
-    except DefinitionError:
-        hint = "Say a time such as 2026-01-31T12:00:00Z, or an age such as 2h."
-        raise UsageError("bad-usage", "--since cannot be read.", got=shown(text), hint=hint) from None
 
 
 def brief(letter: Letter) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import click
 
+from headrace.errors import DefinitionError, UsageError, shown
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 as_json: Callable[[Function], Function] = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -29,3 +31,17 @@ def project_options(function: Function) -> Function:
     )
     env = click.option("--env", metavar="NAME", help="The environment; otherwise HEADRACE_ENV.")
     return folder(env(function))
+
+
+def since_when(text: str) -> int:
+    """The moment that `--since` means: a time, or an age such as 2h."""
+    from headrace.clock import SystemClock, duration, parse_timestamp
+
+    moment = parse_timestamp(text)
+    if moment is not None:
+        return moment
+    try:
+        return SystemClock().now() - duration(text)
+    except DefinitionError:
+        hint = "Say a time such as 2026-01-31T12:00:00Z, or an age such as 2h."
+        raise UsageError("bad-usage", "--since cannot be read.", got=shown(text), hint=hint) from None

@@ -1,4 +1,4 @@
-"""`headrace run pipeline|archive|serve|score`: one process in the foreground, as `headrace up` runs it."""
+"""`headrace run pipeline|archive|serve|score|audit`: one process in the foreground, as `headrace up` runs it."""
 
 from __future__ import annotations
 
@@ -84,6 +84,20 @@ def score(path: Path | None, env: str | None) -> int:
     loaded = project.load(path, env)
     with stopping() as stop:
         from headrace.instream import process
+
+        process.main(loaded.plan(), loaded.config, stop.event)
+    return stop.code
+
+
+@command.command("audit")
+@options.project_options
+def audit(path: Path | None, env: str | None) -> int:
+    """Run the audit: what was served beside what was known."""
+    from headrace import project
+
+    loaded = project.load(path, env)
+    with stopping() as stop:
+        from headrace.audit import process
 
         process.main(loaded.plan(), loaded.config, stop.event)
     return stop.code

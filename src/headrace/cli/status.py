@@ -57,6 +57,8 @@ def show(found: dict[str, Any], now: int) -> None:
         data(f"tiles {name}: {_tiles(tiles)}")
     for name, view in found["views"].items():
         data(f"view {name}: {_view(view)}")
+    if found["skew"].get("compared"):
+        data(f"skew: {_skew(found['skew'])}")
     for alarm in found["alarms"]:
         data(f"alarm for {_ago(now - alarm['since'])}: {alarm['says']}")
     told = found["told_seconds_ago"]
@@ -79,6 +81,14 @@ def _kept(kept: dict[str, Any]) -> str:
     parts += [f"{kept[name]:,} {word}" for name, word in wrong if kept[name]]
     listed = f" ({', '.join(parts)})" if parts else ""
     return f"{kept['archived']:,} records{listed}, {kept['lag_events']:,} not yet"
+
+
+def _skew(skew: dict[str, Any]) -> str:
+    """What the audit has found."""
+    causes = ", ".join(f"{count:,} {cause}" for cause, count in skew["causes"].items() if count)
+    return (
+        f"{skew['compared']:,} values compared with the lake, {skew['mismatched']:,} differ{causes and f': {causes}'}"
+    )
 
 
 def _tiles(tiles: dict[str, Any]) -> str:

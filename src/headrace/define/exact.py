@@ -42,9 +42,12 @@ class ViewEvents:
     def values(self, key: Key, moment: Moment, mode: Mode = "as_known") -> dict[str, Any]:
         """Every feature of a key, from what was known at a moment."""
         held = self.by_key.get(key, [])
-        known = [event for event in held if is_known(event, moment, mode)]
+        return self.of([event for event in held if is_known(event, moment, mode)], moment[0])
+
+    def of(self, known: list[Event], t: int) -> dict[str, Any]:
+        """Every feature at a time from these events, which are in the order of event time."""
         times = [event.event_time for event in known]
-        return {feature.name: self._value(feature, known, times, moment[0]) for feature in self.view.features}
+        return {feature.name: self._value(feature, known, times, t) for feature in self.view.features}
 
     def _value(self, feature: Feature, known: list[Event], times: list[int], t: int) -> Any:
         return feature.combine([self._term(term, known, times, t) for term in feature.terms])

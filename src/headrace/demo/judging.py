@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from headrace.audit.auditing import audit
 from headrace.clock import micros
 from headrace.define.view import View
 from headrace.demo import stack
@@ -19,6 +20,7 @@ from headrace.log.record import Record
 from headrace.project import Project
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
+from headrace.schema.json_rules import LATEST
 from headrace.serve.monitor import percentiles
 from headrace.world.files import KEPT
 from headrace.world.report import Comparison, Quality, compare
@@ -41,7 +43,7 @@ def observed(project: Project, past: Past, log: Log, reader: stack.Reader, seen:
     busiest = _busiest(seen)
     stack.included(reader, view, busiest[0], max(each.sent_at for each in seen.sent), PATIENCE)
     live = stack.everything(log, "payments", "payments")
-    status = stack.settled(reader, "payments")
+    status, known = stack.settled(reader, "payments"), seen.scored.values()
     return {
         "sent": len(seen.sent),
         "verdicts": status["streams"]["payments"]["verdicts"],
@@ -49,9 +51,11 @@ def observed(project: Project, past: Past, log: Log, reader: stack.Reader, seen:
         "payments": len(seen.payments),
         "scored": len(seen.scored),
         "alarms": {"raised": seen.alarms, "fraud": seen.caught},
-        "arrival_to_score": percentiles([each.latency_ms for each in seen.scored.values()], "ms"),
+        "arrival_to_score": percentiles([each.latency_ms for each in known], "ms"),
+        "feature_age": percentiles([each.freshness_ms for each in known if each.freshness_ms is not None], "ms"),
         "arrival_to_servable": status["latency"]["arrival_to_servable"],
         "read": percentiles(_timed_reads(reader, view, busiest), "ms"),
+        "skew": audit(project.plan(), project.config, log, min(each.sent_at for each in seen.sent), LATEST).as_json(),
         "features": _beside_the_reference(_meaning(project, past, live, busiest), view, reader, busiest),
     }
 
@@ -129,7 +133,15 @@ def _against(made: Comparison) -> dict[str, Any]:
 
 
 def judge(found: dict[str, Any]) -> dict[str, Any]:
-    """The report with its verdict on itself: do the counts add up, are the values equal, has every payment a score?"""
+    """The report with its verdict on itself.
+
+    Do the counts add up, are the values equal, has every payment a score, was nothing served that nothing excuses?
+    """
     adds_up = sum(found["verdicts"].values()) == found["sent"] and found["verdicts"] == found["reference_verdicts"]
     equal = not any(card["differences"] for card in found["features"].values())
-    return found | {"verdicts_add_up": adds_up, "equal": equal, "all_scored": found["scored"] == found["payments"]}
+    return found | {
+        "verdicts_add_up": adds_up,
+        "equal": equal,
+        "all_scored": found["scored"] == found["payments"],
+        "no_defect": not found["skew"]["causes"]["defect"],
+    }

@@ -16,7 +16,7 @@ from headrace.define.feature_set import FeatureSet
 from headrace.define.view import View
 from headrace.demo.shop import LABELS
 from headrace.lake.layout import SILVER
-from headrace.lake.past import values_of
+from headrace.lake.past import Asked, Past
 from headrace.lake.place import look
 from headrace.models import models_of
 from headrace.project import Project
@@ -71,10 +71,8 @@ def _learnt(folder: Path) -> list[Payment]:
 def _hour_old(project: Project, features: FeatureSet, payments: Sequence[Payment]) -> list[dict[str, Any]]:
     """What a model would be handed for each payment if views were one hour behind."""
     silver = look(project.config, project.streams[0])[SILVER]
-    held = {
-        view: values_of(silver, view, [(tuple(each[name] for name in view.by), each["t"] - HOUR) for each in payments])
-        for view in features.views
-    }
+    moments = [each["t"] - HOUR for each in payments]
+    held = {view: Past.read(silver, view, moments).values(_asked(view, payments, moments)) for view in features.views}
     return [
         model_row(
             features,
@@ -84,6 +82,10 @@ def _hour_old(project: Project, features: FeatureSet, payments: Sequence[Payment
         )
         for at, payment in enumerate(payments)
     ]
+
+
+def _asked(view: View, payments: Sequence[Payment], moments: Sequence[int]) -> list[Asked]:
+    return [(tuple(each[name] for name in view.by), (t,)) for each, t in zip(payments, moments, strict=True)]
 
 
 def _answer(view: View, held: dict[str, list[Any]], at: int) -> Answer:

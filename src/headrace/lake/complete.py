@@ -18,7 +18,7 @@ from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.look import on_disk
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
-from headrace.schema.json_rules import EARLIEST
+from headrace.schema.json_rules import EARLIEST, LATEST
 
 
 def complete(tables: Mapping[str, LakeTable], stream: Stream, log: Log, topic: str, t: int) -> LakeTable:
@@ -31,21 +31,30 @@ def complete(tables: Mapping[str, LakeTable], stream: Stream, log: Log, topic: s
     MachineError
         When the archive has not come so far.
     """
-    if BRONZE not in tables or SILVER not in tables or behind(tables[BRONZE], tables[SILVER]):
+    if complete_until(tables, stream, log, topic) < t:
         raise _behind(stream, t)
+    return tables[SILVER]
+
+
+def complete_until(tables: Mapping[str, LakeTable], stream: Stream, log: Log, topic: str) -> int:
+    """The moment before which everything that arrived is in the stream's silver table; the last one if all of it is."""
+    if BRONZE not in tables or SILVER not in tables or behind(tables[BRONZE], tables[SILVER]):
+        return EARLIEST
     try:
         ends = log.end_offsets(topic)
     except DataError as error:
         if error.code != "unknown-topic":
             raise
-        return tables[SILVER]
+        return LATEST
     reached = log.start_offsets(topic) | (position(tables[BRONZE], len(ends)) or {})
-    for partition, end in ends.items():
-        if reached[partition] < end:
-            (waiting,) = log.peek(topic, partition, reached[partition], limit=1)
-            if stream.arrival.source != "log" or waiting.arrived_at < t:
-                raise _behind(stream, t)
-    return tables[SILVER]
+    waiting = [
+        log.peek(topic, partition, reached[partition], limit=1)[0].arrived_at
+        for partition, end in ends.items()
+        if reached[partition] < end
+    ]
+    if waiting and stream.arrival.source != "log":
+        return EARLIEST
+    return min(waiting, default=LATEST)
 
 
 def _behind(stream: Stream, t: int) -> MachineError:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.define.event import Event
-from headrace.define.exact import Key, ViewEvents
+from headrace.define.event import Event, Place
+from headrace.define.exact import Key, Moment, ViewEvents
 from headrace.define.view import View
 from headrace.expression import Expression
 from headrace.expression.node import Name
@@ -22,7 +22,62 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-PLACE = ("_arrived_at", "_partition", "_offset")
+PLACE, LANE = ("_arrived_at", "_partition", "_offset"), ("_late", "_closed")
+NOWHERE = (-(2**62), 0, 0)
+"""Before every place."""
+
+
+Asked = tuple[Key, Moment]
+"""A key at a past moment."""
+
+
+class Past:
+    """Events of a view, each with whether it came through the late lane, and values at past moments from them.
+
+    All of them are in memory.
+
+    Attributes
+    ----------
+    held
+        The events of each key that count, by event time.
+    late
+        The places of those that came through the late lane.
+    """
+
+    def __init__(self, view: View, events: Iterable[tuple[Event, bool]]) -> None:
+        self.view = view
+        self.late: set[Place] = set()
+        self.held: dict[Key, list[Event]] = ViewEvents(view, self._noted(events)).by_key
+
+    @classmethod
+    def read(cls, silver: LakeTable, view: View, moments: Sequence[int], key: Key | None = None) -> Past:
+        """What counts in values at some moments: of a key, or of all.
+
+        Raises
+        ------
+        DataError
+            When days that a value needs were forgotten.
+        """
+        return cls(view, _known(silver, view, moments, key) if moments else ())
+
+    def _noted(self, events: Iterable[tuple[Event, bool]]) -> Iterator[Event]:
+        for event, late in events:
+            if late:
+                self.late.add(event.place)
+            yield event
+
+    def values(self, asked: Sequence[Asked]) -> dict[str, list[Any]]:
+        """Every feature of keys, each at a moment of its own, in the order in which they are asked for."""
+        return _answered(self.view, self.held, asked)
+
+
+def _known(silver: LakeTable, view: View, moments: Sequence[int], key: Key | None) -> Iterator[tuple[Event, bool]]:
+    """The events that count in a value at one of the moments and had arrived by the last."""
+    first, last = min(moments), max(moments)
+    refuse_forgotten(silver, view, first)
+    low, high = reach([view], first, last)
+    for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
+        yield from _events(_chosen(silver, uri, view, key, low, last), view)
 
 
 def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str, Any], bool]:
@@ -33,22 +88,12 @@ def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str
     DataError
         When days that the value needs were forgotten.
     """
-    held = {key: ViewEvents(view, _events_before(silver, view, [t], key)).by_key.get(key, [])}
-    return {name: values[0] for name, values in _answered(view, held, [(key, t)]).items()}, bool(held[key])
+    past = Past.read(silver, view, [t], key)
+    there = any(event.arrived_at < t for event in past.held.get(key, ()))
+    return {name: values[0] for name, values in past.values([(key, (t,))]).items()}, there
 
 
-def values_of(silver: LakeTable, view: View, asked: Sequence[tuple[Key, int]]) -> dict[str, list[Any]]:
-    """Every feature of many keys, each at a past moment of its own, in the order in which they are asked for.
-
-    All events that any of them may need are read at once, so it is for histories that fit into memory.
-    """
-    if not asked:
-        return {feature.name: [] for feature in view.features}
-    held = ViewEvents(view, _events_before(silver, view, [t for _, t in asked])).by_key
-    return _answered(view, held, asked)
-
-
-def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[tuple[Key, int]]) -> dict[str, list[Any]]:
+def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[Asked]) -> dict[str, list[Any]]:
     import numpy as np
     import pyarrow as pa
 
@@ -74,20 +119,18 @@ def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[tuple
         tuple(pa.array(eat(each), carried(kind)) for kind, each in zip(wanted.eaten, eaten, strict=True)),
         pa.array([event.event_id for _, event in numbered], pa.string()),
     )
-    found = answers(wanted, events, Moments(whole(numbers[key] for key, _ in asked), whole(t for _, t in asked)))
+    # What stands before a place is what stands before the one behind it, with that one.
+    places = [(t, place[0], place[1] - 1) if place else NOWHERE for _, (t, *place) in asked]
+    moments = Moments(
+        whole(numbers[key] for key, _ in asked),
+        whole(moment[0] for _, moment in asked),
+        Places(*(whole(place[part] for place in places) for part in range(3))),
+    )
+    found = answers(wanted, events, moments)
     return {
         feature.name: each.cast(plain_type(each.type)).to_pylist()
         for feature, each in zip(wanted.features, found, strict=True)
     }
-
-
-def _events_before(silver: LakeTable, view: View, moments: Sequence[int], key: Key | None = None) -> Iterator[Event]:
-    """The events that count in a value at one of some moments and had arrived before the last: of a key, or of all."""
-    first, last = min(moments), max(moments)
-    refuse_forgotten(silver, view, first)
-    low, high = reach([view], first, last)
-    for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
-        yield from _events(_chosen(silver, uri, view, key, low, last), view)
 
 
 def _chosen(silver: LakeTable, uri: str, view: View, key: Key | None, low: int, t: int) -> pa.Table:
@@ -99,12 +142,12 @@ def _chosen(silver: LakeTable, uri: str, view: View, key: Key | None, low: int, 
     files, path = filesystem(uri, silver.options)
     moment = pa.timestamp("us", tz="UTC")
     happened = pc.field(silver.shape.day_of)
-    wanted = (happened >= pa.scalar(low, moment)) & (pc.field("_arrived_at") < pa.scalar(t, moment))
+    wanted = (happened >= pa.scalar(low, moment)) & (pc.field("_arrived_at") <= pa.scalar(t, moment))
     for part in () if key is None else _same(view, key):
         wanted = wanted & part
     if view.stream.late != "update":
         wanted = wanted & ~pc.field("_late")
-    columns = [*_fields(view), silver.shape.day_of, "_event_id", *PLACE]
+    columns = [*_fields(view), silver.shape.day_of, "_event_id", *PLACE, *LANE]
     return pq.read_table(
         path, columns=list(dict.fromkeys(columns)), filters=wanted, filesystem=files, partitioning=None
     )
@@ -125,7 +168,8 @@ def _fields(view: View) -> Iterable[str]:
     return sorted({name for each in (*eaten, *keys, *chosen) for name in each.fields})
 
 
-def _events(rows: pa.Table, view: View) -> Iterator[Event]:
+def _events(rows: pa.Table, view: View) -> Iterator[tuple[Event, bool]]:
+    """The events of rows, each with whether it came through the late lane."""
     fields = [field for field in view.stream.schema if field.name in rows.column_names]
     plain = {
         name: rows.column(name).cast(plain_type(rows.schema.field(name).type)).to_pylist() for name in rows.column_names
@@ -133,7 +177,8 @@ def _events(rows: pa.Table, view: View) -> Iterator[Event]:
     for at in range(rows.num_rows):
         row = {field.name: plain[field.name][at] for field in fields}
         place = (plain["_arrived_at"][at], plain["_partition"][at], plain["_offset"][at])
-        yield Event(row, plain[view.stream.event_time][at], plain["_event_id"][at], place)
+        late = plain["_late"][at] or bool(plain["_closed"][at] and place[1] >= 0)
+        yield Event(row, plain[view.stream.event_time][at], plain["_event_id"][at], place), late
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

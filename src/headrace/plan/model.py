@@ -241,6 +241,14 @@ class Plan:
         raise ProjectError("not-found", "There is no such view.", got=shown(name), hint=hint)
 
     @cached_property
+    def versions(self) -> dict[str, str]:
+        """Of each view a digest of everything that decides its values."""
+        parts: dict[str, dict[str, str]] = {}
+        for planned in self.features:
+            parts.setdefault(planned.view.name, {})[planned.feature.name] = planned.fingerprint
+        return {view: fingerprint(features) for view, features in parts.items()}
+
+    @cached_property
     def fingerprint(self) -> str:
         """A digest of everything that decides a value."""
         held = {each.dimension.name: each.fingerprint for each in self.dimensions}

@@ -10,7 +10,7 @@ goes on there. What the stream does with the run is `run.pipeline`'s business.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LEAST_TASKS, EVENTS_PER_TASK = 2, 200_000
+WORTH = 200_000
+"""Events that are worth a job: it costs about a second before it begins."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ def fill(
     *,
     rate: float | None = None,
     at_once: int = DAY,
+    worth: int = WORTH,
     progress: Callable[[Filled], None] = lambda _: None,
+    rest: Callable[[HandOver], None] = lambda _: None,
 ) -> Filled:
     """Write the tiles of a run's batch that are not there yet, and say that the run is filled.
 
@@ -111,16 +115,18 @@ def fill(
         The most rows a second to append; no bound when left out.
     at_once
         About how much time is computed at once; what is done is kept after every such span.
+    worth
+        Neighbouring spans with fewer events than this are computed together.
     progress
         Called after every span.
+    rest
+        Publishes what the lake has for the run beside its batch.
     """
-    began = time.monotonic()
-    low = ground.silver.least(ground.tile_set.stream.event_time) if wanted.filled is None else wanted.filled
+    began, happened = time.monotonic(), ground.tile_set.stream.event_time
+    low = ground.silver.least(happened) if wanted.filled is None else wanted.filled
     done = Filled(wanted, low)
-    for span in _spans(low, wanted.point, ground.tile_set.grain, at_once):
-        held = ground.silver.rows(ground.tile_set.stream.event_time, [(span[0], span[1] - 1)])
-        if not held:
-            continue
+    spans = _spans(low, wanted.point, ground.tile_set.grain, at_once)
+    for span, held in _joined(spans, lambda low, high: ground.silver.rows(happened, [(low, high - 1)]), worth):
         with settings(session, _in_parts(max(LEAST_TASKS, held // EVENTS_PER_TASK))):
             rows = _rows(ground, session, wanted, span).toLocalIterator(prefetchPartitions=True)
             for part in in_parts(Message(row.value.encode(), row.key.encode()) for row in rows):
@@ -132,6 +138,7 @@ def fill(
         ground.runs.say(done.hand_over)
         done.seconds = time.monotonic() - began
         progress(done)
+    rest(wanted)
     done.hand_over = msgspec.structs.replace(wanted, stage=FILLED, filled=wanted.point)
     ground.runs.say(done.hand_over)
     return done
@@ -157,8 +164,26 @@ def _spans(low: int | None, point: int, grain: int, at_once: int) -> Iterator[tu
         at += length
 
 
+def _joined(
+    spans: Iterable[tuple[int, int]], rows: Callable[[int, int], int], worth: int
+) -> Iterator[tuple[tuple[int, int], int]]:
+    """Spans that are worth a job of their own, with how many events each may have; small ones go with the next.
+
+    >>> list(_joined([(0, 10), (10, 20), (20, 30), (30, 40)], lambda low, _: low, 20))
+    [((0, 30), 30), ((30, 40), 30)]
+    """
+    begun, held, end = None, 0, 0
+    for low, high in spans:
+        begun, held, end = low if begun is None else begun, held + rows(low, high), high
+        if held and held >= worth:
+            yield (begun, end), held
+            begun, held = None, 0
+    if begun is not None and held:
+        yield (begun, end), held
+
+
 def _rows(ground: Ground, session: SparkSession, wanted: HandOver, span: tuple[int, int]) -> DataFrame:
     tile_set = ground.tile_set
     target = Target(wanted.run, "on_time", ground.partitions, version=wanted.version)
-    taken = events(session, ground.silver, tile_set.stream, [span]).where(in_batch(wanted))
+    taken = events(session, ground.silver, tile_set.stream, [span]).where(in_batch(wanted, tile_set.stream.late))
     return changelog(tiles(taken, tile_set, ground.partitions), tile_set, target)

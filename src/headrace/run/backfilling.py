@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.alone import alone
 from headrace.clock import Clock
 from headrace.config import Config, names
 from headrace.errors import DataError, MachineError
-from headrace.lake.layout import SILVER
-from headrace.lake.place import look
+from headrace.lake.layout import BRONZE, SILVER
+from headrace.lake.place import Lake, look
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
 from headrace.run.backfill import Filled, Ground, fill, hand_over
-from headrace.run.runs import Runs
+from headrace.run.late import LateLane, Run, late_file
+from headrace.run.runs import Runs, checkpoint_of
 from headrace.run.silver import EVER, events
 from headrace.run.tiles import tiles
-from headrace.store.changelog import FILLING
+from headrace.store.changelog import FILLING, HandOver
 from headrace.topics import RUNS, open_log
 
 if TYPE_CHECKING:
@@ -48,8 +50,20 @@ def run_backfill(
             if not begun:
                 begun = [hand_over(ground, session, clock)]
                 runs.say(begun[0])
-            done.append(fill(ground, session, begun[-1], rate=rate, progress=progress))
+            rest = partial(_publish_late, config, ground, session)
+            done.append(fill(ground, session, begun[-1], rate=rate, progress=progress, rest=rest))
         return done
+
+
+def _publish_late(config: Config, ground: Ground, session: SparkSession, made: HandOver) -> None:
+    """What the lake has that neither the batch nor the stream of a run will: a filled run lacks none of it."""
+    tables, tile_set = look(config, ground.tile_set.stream), ground.tile_set
+    if BRONZE not in tables:
+        return
+    lake = Lake(tables[BRONZE], tables[SILVER], "")
+    checkpoint = names(config).path("checkpoints", checkpoint_of(tile_set, made.run))
+    run = Run(made.run, made, ground.partitions)
+    LateLane(tile_set, run, lake, ground.log, ground.changelog, late_file(checkpoint)).step(session)
 
 
 def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs) -> Ground:

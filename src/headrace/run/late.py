@@ -133,6 +133,11 @@ class LateLane:
         return len(rows)
 
 
+def late_file(checkpoint: Path) -> Path:
+    """Where a run's late lane keeps how far it has come, in the run's checkpoint."""
+    return checkpoint / "headrace" / "late.json"
+
+
 def _joined(spans: list[tuple[int, int]], most: int = 50) -> list[tuple[int, int]]:
     """Neighbouring spans as one, and when there are many, all of them as one.
 

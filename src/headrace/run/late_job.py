@@ -16,15 +16,13 @@ from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.place import Lake, look
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
-from headrace.run.late import LateLane, Pass, Run
+from headrace.run.late import LateLane, Pass, Run, late_file
 from headrace.run.runs import Runs, checkpoint_of
 from headrace.store.runs import FIRST_RUN
 from headrace.topics import RUNS, create, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-NAME = "late.json"
 
 
 @dataclass
@@ -61,7 +59,7 @@ class LateJob:
     def add(self, tile_set: TileSet, run: Run, topic: str, checkpoint: Path) -> None:
         """Publish the late lane of one more run."""
         with self._lock:
-            self._lanes[tile_set.id, run.name] = _Lane(tile_set, run, topic, checkpoint / "headrace" / NAME)
+            self._lanes[tile_set.id, run.name] = _Lane(tile_set, run, topic, late_file(checkpoint))
 
     def drop(self, tile_set: TileSet, run: str) -> None:
         """Publish a run's late lane no longer."""

@@ -44,6 +44,8 @@ HELP = {
     "headrace_samples_kept_total": ("counter", "Reads kept in served.<view>."),
     "headrace_samples_dropped_total": ("counter", "Reads that were to be kept and are not."),
     "headrace_view_age_seconds": ("gauge", "Age of a view's values: all that had arrived before is included."),
+    "headrace_skew_compared": ("gauge", "Values of a feature that the running audit has compared with the lake."),
+    "headrace_skew_mismatched": ("gauge", "Those of them that differed, by cause."),
     "headrace_store_lag_records": ("gauge", "Changelog records that are not in the store yet."),
     "headrace_store_keys": ("gauge", "Keys in the store."),
     "headrace_store_tiles": ("gauge", "Tiles in the store."),
@@ -223,6 +225,20 @@ class _Standing:
             if view["freshness_ms"] is not None:
                 ages.add_metric([name], view["freshness_ms"] / 1_000)
         yield ages
+        yield from _skew(self._status.get("skew", {}).get("features", {}))
+
+
+def _skew(features: Mapping[str, Any]) -> Iterable[Metric]:
+    """What the audit has found since it started."""
+    whole, causes = "headrace_skew_compared", "headrace_skew_mismatched"
+    compared = GaugeMetricFamily(whole, HELP[whole][1], labels=["feature"])
+    mismatched = GaugeMetricFamily(causes, HELP[causes][1], labels=["feature", "cause"])
+    for name, each in features.items():
+        compared.add_metric([name], each["compared"])
+        for cause, count in each["causes"].items():
+            mismatched.add_metric([name, cause], count)
+    yield compared
+    yield mismatched
 
 
 def _family(name: str, value: float | None) -> Metric:

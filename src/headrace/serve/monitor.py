@@ -47,6 +47,7 @@ class Monitor:
         self._topic = names.topic(STATUS)
         self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
         self._archive: dict[str, Any] | None = None
+        self._audit: dict[str, Any] | None = None
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
         self._away: str | None = "log"
@@ -74,6 +75,7 @@ class Monitor:
             self._look()
             if now - self._published >= PUBLISH:
                 self._published = now
+                self._look_at_audit()
                 self._log.append(
                     self._topic, _encode({"component": "serve", "at": now} | self._told(now)), key=b"serve"
                 )
@@ -103,6 +105,11 @@ class Monitor:
         self.behind = {each.stream.name: self._lag_of(each.stream.name, stand) for each in self._plan.admissions}
         folder = getattr(self._log, "folder", None)
         self.free_disk = None if folder is None else free_disk_bytes(folder)
+
+    def _look_at_audit(self) -> None:
+        """Less often than at the others: where no audit runs, its last words are looked for in vain."""
+        said = last_status(self._log, self._topic, ["audit"]).get("audit")
+        self._audit = said[1] if said is not None and isinstance(said[1], dict) else None
 
     def _lag_of(self, stream: str, stand: Mapping[str, Any]) -> Behind:
         """How much of a stream the pipeline has yet to read: up to what it last said, also when it has died since."""
@@ -135,7 +142,14 @@ class Monitor:
             "store": self._away != "store",
             "caught_up": self._filler.caught_up,
             "pipeline": self._pipeline is not None,
+            "history": self._away is None and self._served(),
         }
+
+    def _served(self) -> bool:
+        """Whether history that was filled in is served: until the stream has said where it is, reads find nothing."""
+        store = self._reader.store
+        filled = (tiles for tiles in self._plan.tile_sets if store.hand_overs(tiles.fingerprint))
+        return all(self._reader.progress(tiles) is not None for tiles in filled)
 
     def status(self) -> dict[str, Any]:
         """Everything the page shows, as JSON: its twin."""
@@ -151,7 +165,8 @@ class Monitor:
             "streams": streams(self._pipeline, self._archive),
             "lake": (self._archive or {}).get("streams", {}),
             "tile_sets": said.get("tile_sets", {}),
-            "alarms": alarms(self._pipeline, self._archive),
+            "alarms": alarms(self._archive, self._pipeline, self._audit),
+            "skew": (self._audit or {}).get("skew", {}),
             **self._told(now),
         }
 

@@ -17,6 +17,7 @@ SILENT_MS = 10_000
 """A pipeline that has not spoken for so long is shown as silent; it speaks every second."""
 
 NOTHING = "–"  # noqa: RUF001 - an en dash, as typeset for no value
+CAUSES = ("freshness", "late lane", "unready", "version", "undecided", "defect")
 VERDICTS = ("admitted", "duplicate", "late", "future", "invalid", "malformed")
 
 
@@ -27,7 +28,7 @@ def _template() -> str:
 
 def render(status: Mapping[str, Any]) -> str:
     """The page for a status as `Monitor.status` gives it, perhaps with the dimensions of the process that is asked."""
-    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _dimensions, _models, _latency, _filler)
+    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _skew, _dimensions, _models, _latency, _filler)
     parts = [part(status) for part in shown]
     filled = {
         "project": escape(status["project"]),
@@ -43,6 +44,7 @@ def render(status: Mapping[str, Any]) -> str:
 def _shape(status: Mapping[str, Any]) -> str:
     """Which rows there are: when it changes, the script loads the page again."""
     listed = [list(status.get(part, {})) for part in ("streams", "lake", "tile_sets", "views", "dimensions", "models")]
+    listed.append(list(status.get("skew", {}).get("features", {})))
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -126,6 +128,18 @@ def _lake(status: Mapping[str, Any]) -> str:
         cells += [_cell(status, f"{at}/{field}", "count", alarm=True) for field in ("conflict", "lost")]
         rows.append(_row(name, [*cells, _cell(status, f"{at}/batch_seconds", "seconds")]))
     return _section("Lake", [_table(heads, rows)]) if rows else ""
+
+
+def _skew(status: Mapping[str, Any]) -> str:
+    """What the audit has found: how often each feature was not what was known, and why."""
+    heads = ["skew", "compared", "differ", *CAUSES]
+    rows = []
+    for name in status["skew"].get("features", {}):
+        at = f"skew/features/{name}"
+        cells = [_cell(status, f"{at}/{field}", "count") for field in ("compared", "mismatched")]
+        cells += [_cell(status, f"{at}/causes/{each}", "count", alarm=each == "defect") for each in CAUSES]
+        rows.append(_row(name, cells))
+    return _section("Skew", [_table(heads, rows)]) if rows else ""
 
 
 def _tiles(status: Mapping[str, Any]) -> str:

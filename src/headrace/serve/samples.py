@@ -20,7 +20,6 @@ from headrace.config import Names
 from headrace.define.view import View
 from headrace.log.protocol import Log
 from headrace.log.record import Message
-from headrace.plan.fingerprint import fingerprint
 from headrace.plan.model import Plan, TileSet
 from headrace.serve.answering import encode
 from headrace.serve.form import answer_json
@@ -66,10 +65,7 @@ class Samples:
         self._failing = False
         self._plan = plan.fingerprint
         self._tiles: dict[str, TileSet] = {planned.view.name: planned.tile_set for planned in plan.features}
-        parts: dict[str, dict[str, str]] = {}
-        for planned in plan.features:
-            parts.setdefault(planned.view.name, {})[planned.feature.name] = planned.fingerprint
-        self._versions = {view: fingerprint(features) for view, features in parts.items()}
+        self._versions = plan.versions
 
     def wanted(self) -> bool:
         """Whether the next read is one to keep."""

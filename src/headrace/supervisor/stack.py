@@ -54,6 +54,14 @@ def children(
         DEADLINE,
         after="serve",
     )
+    auditing = Child(
+        "audit",
+        command("run", "audit", path=project, env=config.env),
+        told_ready(log, names(config).topic(STATUS), "audit"),
+        DEADLINE,
+        after="serve",
+        niceness=10,
+    )
     return [
         Child(
             "pipeline",
@@ -77,6 +85,7 @@ def children(
             after="serve",
             niceness=10,
         ),
+        *([auditing] if config.audit_most else []),
     ]
 
 

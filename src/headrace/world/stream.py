@@ -53,8 +53,8 @@ class World:
     start
         Where history ends and live may begin, in microseconds.
     cards
-        How many there are. Live, at most as many are in use as have somebody awake: 200 payments a second for a
-        minute need about 30,000.
+        How many there are. Live, at most as many are in use as have somebody awake: 120 payments a second for a
+        minute need about 18,000.
     days, payments
         How long history is, and how many payments are in it.
     fraud
@@ -63,14 +63,14 @@ class World:
     Examples
     --------
     >>> World(seed=7, start=0).cards
-    30000
+    20000
     """
 
     seed: int
     start: int
-    cards: int = 30_000
+    cards: int = 20_000
     days: int = 10
-    payments: int = 250_000
+    payments: int = 150_000
     fraud: float = 0.015
 
     def __post_init__(self) -> None:

@@ -1,0 +1,104 @@
+"""Many samples of a view against the lake: those that are equal are told fast, each of the others gets its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from headrace.audit.cause import Mismatch, mismatch
+from headrace.audit.sample import Sample
+from headrace.audit.state import Held, Known
+from headrace.define.exact import ViewEvents
+from headrace.define.view import Feature, View
+from headrace.lake.past import Past
+from headrace.lake.table import LakeTable
+
+AT_ONCE = 50_000
+"""Samples whose events are in memory at the same time."""
+EXAMINED = 50
+"""Of so many defects among them it is found out what they look like; where there are more, there is one reason."""
+ROUNDED, NEAR = ("sum", "mean", "decayed_sum", "variance", "stddev"), 1e-9
+"""What depends on the order of its events in the last digits, and how near is near enough without looking at them."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """What a view is audited against.
+
+    Parameters
+    ----------
+    grain
+        How long its tiles are.
+    version
+        The fingerprint of its features as they are defined now.
+    patience
+        How long a late event may be on its way, in microseconds.
+    """
+
+    view: View
+    grain: int
+    version: str
+    patience: int
+
+
+class Judged(NamedTuple):
+    """A sample, and what is wrong with it.
+
+    Parameters
+    ----------
+    known
+        Every feature of the view, from all that was known at the moment.
+    state
+        The same from what was in the tiles, as far as that explains the sample.
+    """
+
+    sample: Sample
+    known: Mapping[str, Any]
+    state: Mapping[str, Any]
+    mismatch: Mismatch | None
+
+
+def compared(against: Against, silver: LakeTable, samples: Sequence[Sample]) -> Iterator[Judged]:
+    """Every sample of the view with its verdict."""
+    in_order = sorted(samples, key=lambda sample: sample.t)
+    for at in range(0, len(in_order), AT_ONCE):
+        some = in_order[at : at + AT_ONCE]
+        yield from judged(against, Past.read(silver, against.view, [sample.t for sample in some]), some)
+
+
+def judged(against: Against, past: Past, samples: Sequence[Sample]) -> list[Judged]:
+    """Samples of the view, from events that are there."""
+    columns = past.values([(sample.key, sample.moment) for sample in samples])
+    meaning = ViewEvents(against.view, ())
+    found: list[Judged] = []
+    left = EXAMINED
+    for at, sample in enumerate(samples):
+        known = {name: values[at] for name, values in columns.items()}
+        if _plainly_equal(sample, known):
+            found.append(Judged(sample, known, known, None))
+        else:
+            held = _known(against, past, meaning, sample)
+            wrong = mismatch(held, against.version, examined=left > 0)
+            left -= wrong is not None and wrong.cause in ("defect", "undecided")
+            found.append(Judged(sample, known, held.values(wrong.missing) if wrong else known, wrong))
+    return found
+
+
+def _known(against: Against, past: Past, meaning: ViewEvents, sample: Sample) -> Known:
+    events = [event for event in past.held.get(sample.key, ()) if event.place < sample.moment]
+    held = [Held(event, event.place in past.late) for event in sorted(events, key=lambda event: event.place)]
+    return Known(sample, held, meaning, against.grain, against.patience)
+
+
+def _plainly_equal(sample: Sample, known: Mapping[str, Any]) -> bool:
+    """Whether all values are equal as far as can be told without looking at events."""
+    view = sample.view
+    return all(_equal(view.feature(name), value, known[name]) for name, value in sample.values.items())
+
+
+def _equal(feature: Feature, a: Any, b: Any) -> bool:
+    if a == b:
+        return True
+    near = len(feature.terms) == 1 and feature.terms[0].aggregate.name in ROUNDED
+    return near and isinstance(a, float) and isinstance(b, float) and abs(a - b) <= NEAR * min(abs(a), abs(b))

@@ -1,0 +1,135 @@
+"""A project audited over its log and its lake: what waits for the lake, what is found, who is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from headrace import project
+from headrace.audit.auditing import audit
+from headrace.audit.process import Auditing
+from headrace.cli.init import create
+from headrace.clock import HOUR
+from headrace.config import names
+from headrace.lake.place import open_lake
+from headrace.log.embedded import EmbeddedLog
+from headrace.log.record import Message
+from headrace.run.archive import StreamArchive
+from headrace.serve.samples import Samples
+from headrace.testing import FakeClock
+from headrace.topics import STATUS, last_status, topics
+from headrace.topics import create as create_topics
+from tests.audit.world import World, cards, payments, plan
+from tests.cli.asking import asking
+from tests.streams import BASE
+
+pytestmark = pytest.mark.spark
+
+
+class Shop:
+    """A project whose log and lake have payments, and whose reads are kept."""
+
+    def __init__(self, folder, spark):
+        create(folder)
+        (folder / "features.py").write_text("from tests.audit.world import cards, payments\n")
+        self.config = project.load(folder).config
+        self.clock, self.spark = FakeClock(BASE), spark
+        self.log = EmbeddedLog(names(self.config).path("log"), clock=self.clock)
+        create_topics(self.log, topics(plan, names(self.config), 1))
+        self.world = World()
+
+    def send(self):
+        """The records of the world, each at its time."""
+        for each in self.world.records:
+            self.clock.advance(f"{each.arrived_at - self.clock.now()}us")
+            self.log.append_batch("payments", [Message(each.value, each.key)])
+        self.clock.advance("1s")
+
+    def archive(self):
+        """All of it in the lake."""
+        StreamArchive(payments, "payments", self.log, open_lake(self.config, payments), self.spark, self.clock).step(
+            1_000_000
+        )
+
+    def serve(self, rows, change=lambda values: values):
+        """A read of card "a" now, kept."""
+        samples = Samples(plan, self.log, names(self.config), 1.0)
+        answer = self.world.read(rows, t=self.clock.now())
+        samples.offer(cards, replace(answer, values=change(dict(answer.values))), self.world.said())
+        samples.step()
+        self.clock.advance("1s")
+
+    def audit(self):
+        return audit(plan, self.config, self.log, BASE, self.clock.now())
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory, spark):
+    made = Shop(tmp_path_factory.mktemp("audit") / "shop", spark)
+    made.send()
+    made.serve(made.world.rows())
+    yield made
+    made.log.close()
+
+
+def test_what_the_lake_does_not_know_yet_waits(shop):
+    found = shop.audit()
+    assert (found.waiting, found.counts.total.compared) == (1, 0)
+    shop.archive()
+    found = shop.audit()
+    assert (found.waiting, found.counts.total.compared) == (0, 5)
+    assert found.as_json()["features"]["cards.spend_1h"]["equal"] == 1
+
+
+def test_the_process_tells_what_it_found_and_raises_an_alarm(shop):
+    auditing = Auditing(plan, shop.config, shop.log, shop.clock)
+    shop.serve(shop.world.rows())
+    shop.clock.advance("2m")
+    auditing.step()
+    told = last_status(shop.log, STATUS, ["audit"])["audit"][1]
+    assert (told["skew"]["compared"], told["skew"]["mismatched"], told["alarms"]) == (5, 0, [])
+    shop.serve(shop.world.rows(), lambda values: values | {"spend_1h": 1.0})
+    shop.clock.advance("2m")
+    auditing.step()
+    told = last_status(shop.log, STATUS, ["audit"])["audit"][1]
+    assert told["skew"]["features"]["cards.spend_1h"]["causes"]["defect"] == 1
+    assert told["alarms"][0]["kind"] == "skew"
+    assert "1 unexplained" in told["alarms"][0]["says"]
+    auditing.step()
+    assert last_status(shop.log, STATUS, ["audit"])["audit"][1]["skew"]["compared"] == 10
+
+
+@pytest.fixture
+def ask(shop, capsys):
+    asked = asking(capsys, "skew")
+    return lambda *more: asked("--project", str(shop.config.root), "--since", "2025-12-31T00:00:00Z", *more)
+
+
+def test_the_verb_shows_features_causes_and_evidence(ask, tmp_path):
+    told = json.loads(ask("--json")[1])
+    assert told["compared"] == told["equal"] + told["mismatched"]
+    assert told["mismatched"] == sum(told["causes"].values())
+    code, shown, said = ask("--html", str(tmp_path / "skew.html"))
+    assert code == 1
+    assert "skew.html" in said
+    assert "cards.spend_1h" in shown
+    assert "DEFECTS: 1 unexplained" in shown
+    assert "served 1.0, known" in shown
+    page = (tmp_path / "skew.html").read_text()
+    assert "<h2>unexplained</h2>" in page
+    assert "http" not in page
+
+
+def test_a_view_that_is_not_there_is_refused(ask):
+    code, _, said = ask("--features", "card")
+    assert code == 2
+    assert "cards" in said
+
+
+def test_of_many_samples_some_are_drawn_evenly(shop):
+    for _ in range(8):
+        shop.serve(shop.world.rows())
+    found = audit(plan, shop.config, shop.log, BASE, shop.clock.now() + HOUR, most=3)
+    assert found.counts.samples["read cards"] == 3
