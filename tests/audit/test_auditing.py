@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -133,3 +135,42 @@ def test_of_many_samples_some_are_drawn_evenly(shop):
         shop.serve(shop.world.rows())
     found = audit(plan, shop.config, shop.log, BASE, shop.clock.now() + HOUR, most=3)
     assert found.counts.samples["read cards"] == 3
+
+
+@pytest.fixture
+def archived(shop):
+    shop.archive()
+    return shop
+
+
+def test_an_event_is_followed_from_its_place_to_the_sets_that_have_it(archived, capsys):
+    made = archived.config.root / "sets" / "fraud"
+    (made / "data").mkdir(parents=True)
+    # It had not arrived yet at the first.
+    moments = [archived.world.now - HOUR, archived.world.now - HOUR // 2, archived.world.now]
+    rows = {"card": ["a"] * 3, "t": pa.array(moments, pa.timestamp("us", tz="UTC"))}
+    pq.write_table(pa.table(rows), made / "data" / "part.parquet")
+    asked = {"time": "t", "mode": "as_known", "include_event": None}
+    said = {"manifest": 1, "created_at": "2026-02-01T00:00:00Z", "asked": asked, "features": {"n": {"view": "cards"}}}
+    (made / "manifest.json").write_text(json.dumps(said))
+    trace, whose = asking(capsys, "trace"), ("--project", str(archived.config.root))
+    code, out, _ = trace("p30", *whose, "--json")
+    (told,) = json.loads(out)["streams"]
+    (copy,) = told["copies"]
+    assert (code, copy["verdict"], told["lane"]) == (0, "late", "late")
+    assert [(tile["tiles"], tile["key"]) for tile in told["tiles"]] == [("payments.by_card", ["a"])]
+    assert told["training_sets"] == [{"folder": "sets/fraud", "mode": "as_known", "rows": 2}]
+    code, out, _ = trace("p119", *whose)
+    assert code == 0
+    assert "admitted" in out
+    assert "training set sets/fraud (as_known): 1 rows" in out
+    code, _, err = trace("nobody", *whose)
+    assert code == 1
+    assert "no record of this event" in err
+
+
+def test_values_of_a_training_set_have_ages_too(archived, ask):
+    code, out, _ = ask("--training-set", str(archived.config.root / "sets" / "fraud"), "--json")
+    told = json.loads(out)["trained"]["cards"]
+    assert (code, told["count"], told["warning"]) == (1, 3, None)
+    assert told["since_it_arrived_s"]["p50"] > 0

@@ -115,9 +115,9 @@ def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spa
     for run in made:
         found = states(log, run)
         # The batch of a run has what was late before its cut, in the lane of the others.
-        lanes_of = slice(3) if made[run] is None else slice(2)
-        places, wanted = ({place[lanes_of] for place in held} for held in (found, expected))
-        assert places == wanted, (run, list(places ^ wanted)[:3])
+        part = slice(3) if made[run] is None else slice(2)
+        there, meant = ({place[part] for place in held} for held in (found, expected))
+        assert there == meant, (run, list(there ^ meant)[:3])
         by_key = defaultdict(list)
         for (key, tile, _), partials in sorted(found.items(), key=repr):
             by_key[key].append((tile, partials))

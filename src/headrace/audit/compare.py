@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headrace.audit.cause import Mismatch, mismatch
+from headrace.audit.freshness import Age, Ages
 from headrace.audit.sample import Sample
 from headrace.audit.state import Held, Known
 from headrace.define.exact import ViewEvents
@@ -51,12 +52,15 @@ class Judged(NamedTuple):
         Every feature of the view, from all that was known at the moment.
     state
         The same from what was in the tiles, as far as that explains the sample.
+    age
+        How old the newest event in them was; None when there was none.
     """
 
     sample: Sample
     known: Mapping[str, Any]
     state: Mapping[str, Any]
     mismatch: Mismatch | None
+    age: Age | None
 
 
 def compared(against: Against, silver: LakeTable, samples: Sequence[Sample]) -> Iterator[Judged]:
@@ -70,18 +74,20 @@ def compared(against: Against, silver: LakeTable, samples: Sequence[Sample]) -> 
 def judged(against: Against, past: Past, samples: Sequence[Sample]) -> list[Judged]:
     """Samples of the view, from events that are there."""
     columns = past.values([(sample.key, sample.moment) for sample in samples])
-    meaning = ViewEvents(against.view, ())
+    meaning, ages = ViewEvents(against.view, ()), Ages(past)
     found: list[Judged] = []
     left = EXAMINED
     for at, sample in enumerate(samples):
         known = {name: values[at] for name, values in columns.items()}
         if _plainly_equal(sample, known):
-            found.append(Judged(sample, known, known, None))
+            found.append(Judged(sample, known, known, None, ages.at(sample.key, sample.moment)))
         else:
             held = _known(against, past, meaning, sample)
             wrong = mismatch(held, against.version, examined=left > 0)
             left -= wrong is not None and wrong.cause in ("defect", "undecided")
-            found.append(Judged(sample, known, held.values(wrong.missing) if wrong else known, wrong))
+            missing = () if wrong is None else wrong.missing
+            age = ages.at(sample.key, sample.moment, missing)
+            found.append(Judged(sample, known, held.values(missing) if missing else known, wrong, age))
     return found
 
 

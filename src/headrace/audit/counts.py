@@ -9,6 +9,7 @@ from typing import Any
 
 from headrace.audit.cause import CAUSES, Mismatch
 from headrace.audit.compare import Judged
+from headrace.audit.freshness import Profile
 from headrace.audit.prediction import Follows, Prediction
 from headrace.audit.sample import Sample
 from headrace.clock import show_time
@@ -59,11 +60,14 @@ class Counts:
         self.features: dict[tuple[str, str], FeatureCounts] = {}
         self.samples: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
+        self.profiles: dict[str, Profile] = {}
         self.defects: list[dict[str, Any]] = []
 
     def add(self, found: Iterable[Judged]) -> None:
         """Count samples that were judged."""
-        for sample, known, _, wrong in found:
+        for sample, known, _, wrong, age in found:
+            if age is not None:
+                self.profiles.setdefault(sample.view.name, Profile()).ages.append(age)
             self.samples[f"{sample.source} {sample.view.name}"] += 1
             differing = () if wrong is None else wrong.features
             for name, value in sample.values.items():
@@ -104,6 +108,7 @@ class Counts:
             "samples": dict(self.samples),
             **{name: whole[name] for name in ("compared", "equal", "mismatched", "rate", "rate_interval", "causes")},
             "features": {f"{view}.{name}": each.as_json() for (view, name), each in sorted(self.features.items())},
+            "freshness": {view: profile.as_json() for view, profile in sorted(self.profiles.items())},
             "defects": dict(self.kinds),
             "evidence": self.defects,
         }

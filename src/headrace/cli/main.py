@@ -42,6 +42,7 @@ VERBS: dict[str, str] = {
     "get": "Show the features of a key as they are now.",
     "training-set": "Make a training set: features as they were known then.",
     "skew": "Compare what was served with what was known then.",
+    "trace": "Follow one event through log, tiles, predictions and sets.",
     "model": "Add versions of models, and say which of them answer.",
     "keys": "Make API keys for serving, and list those that are set.",
     "kafka": "Run a local Kafka broker, and fetch what Kafka needs.",

@@ -12,17 +12,32 @@ from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError, did_you_mean, shown
 
 if TYPE_CHECKING:
+    from headrace.audit.auditing import Audit
     from headrace.plan.model import Plan
+    from headrace.project import Project
 
 
 @click.command("skew")
 @options.project_options
 @click.option("--since", default="1h", show_default=True, metavar="WHEN", help="A time, or an age such as 2h.")
 @click.option("--features", "views", multiple=True, metavar="VIEW", help="This view alone; may be given again.")
+@click.option(
+    "--training-set",
+    "trained",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="DIR",
+    help="Compare how old values are with the rows of this set.",
+)
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page as well.")
 @options.as_json
 def command(
-    path: Path | None, env: str | None, since: str, views: tuple[str, ...], html: Path | None, as_json: bool
+    path: Path | None,
+    env: str | None,
+    since: str,
+    views: tuple[str, ...],
+    trained: Path | None,
+    html: Path | None,
+    as_json: bool,
 ) -> int:
     """Compare what was served with what was known then.
 
@@ -39,7 +54,10 @@ def command(
     plan = loaded.plan()
     begin, end = options.since_when(since), SystemClock().now()
     with open_log(loaded.config) as log:
-        told = audit(plan, loaded.config, log, begin, end, views=_views(plan, views)).as_json()
+        found = audit(plan, loaded.config, log, begin, end, views=_views(plan, views))
+    told = found.as_json()
+    if trained is not None:
+        told["trained"] = _beside(loaded, found, trained)
     if html is not None:
         from headrace.audit.page import page
 
@@ -50,6 +68,19 @@ def command(
     else:
         show(told)
     return 1 if told["causes"]["defect"] else 0
+
+
+def _beside(loaded: Project, found: Audit, folder: Path) -> dict[str, Any]:
+    """How old values were in a training set, and what is to be said of it."""
+    from headrace.audit.freshness import Profile, warning
+    from headrace.training.freshness import trained_ages
+
+    told: dict[str, Any] = {}
+    for view, ages in trained_ages(loaded, folder).items():
+        profile, served = Profile(), found.counts.profiles.get(view)
+        profile.ages.extend(ages)
+        told[view] = profile.as_json() | {"warning": None if served is None else warning(view, served.ages, ages)}
+    return told
 
 
 def _views(plan: Plan, given: tuple[str, ...]) -> set[str] | None:
@@ -78,6 +109,7 @@ def show(told: dict[str, Any]) -> None:
     if delays:
         middle, most = max(each["p50"] for each in delays), max(each["max"] for each in delays)
         data(f"behind by {middle:.2f} s in the median of the worst feature, {most:.2f} s at most")
+    _show_freshness(told)
     if not told["causes"]["defect"]:
         data("no defect")
         return
@@ -91,6 +123,22 @@ def _row(name: str, each: dict[str, Any], causes: list[str]) -> list[str]:
     low, high = each["rate_interval"]
     rates = f"{each['rate']:.3%}", f"{low:.3%} to {high:.3%}"
     return [name, f"{each['compared']:,}", f"{each['equal']:,}", *rates, *(f"{each['causes'][c]:,}" for c in causes)]
+
+
+def _show_freshness(told: dict[str, Any]) -> None:
+    """How old the newest event was, when it was served and in a training set."""
+    trained = told.get("trained", {})
+    rows = [_ages("served", view, each) for view, each in told["freshness"].items()]
+    rows += [_ages("training set", view, each) for view, each in trained.items()]
+    table(("newest event", "view", "values", "p50 since it happened", "p99", "p50 since it arrived", "p99"), rows)
+    for each in trained.values():
+        if each["warning"]:
+            talk(f"warning: {each['warning']}")
+
+
+def _ages(where: str, view: str, each: dict[str, Any]) -> list[str]:
+    spread = [each[part][share] for part in ("since_it_happened_s", "since_it_arrived_s") for share in ("p50", "p99")]
+    return [where, view, f"{each['count']:,}", *("-" if value is None else f"{value:,.1f} s" for value in spread)]
 
 
 def _show_defect(each: dict[str, Any]) -> None:
