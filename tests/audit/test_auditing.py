@@ -15,6 +15,8 @@ from headrace.audit.process import Auditing
 from headrace.cli.init import create
 from headrace.clock import HOUR
 from headrace.config import names
+from headrace.errors import DataError
+from headrace.lake.past import Past
 from headrace.lake.place import open_lake
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.record import Message
@@ -167,6 +169,16 @@ def test_an_event_is_followed_from_its_place_to_the_sets_that_have_it(archived, 
     code, _, err = trace("nobody", *whose)
     assert code == 2
     assert "no record of this event" in err
+
+
+def test_what_the_lake_has_forgotten_is_said_and_not_compared(archived, monkeypatch):
+    def forgotten(*_):
+        raise DataError("lake-forgotten", "Days that the value needs were forgotten.")
+
+    monkeypatch.setattr(Past, "read", forgotten)
+    found = archived.audit()
+    assert found.skipped == {"cards": "Days that the value needs were forgotten."}
+    assert found.counts.total.compared == 0
 
 
 def test_values_of_a_training_set_have_ages_too(archived, ask):

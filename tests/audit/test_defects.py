@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headrace.clock import HOUR, MINUTE
 from headrace.plan.build import build
 from headrace.run.reference import Outcome
+from tests.audit import injected
+from tests.audit.injected import INJECTED
 from tests.audit.world import World, cards_view, history, plan, tile_set
 from tests.serve.shape import rows_of
 
@@ -17,10 +18,15 @@ def world():
     return World()
 
 
-def kind(found):
+def defect(found):
     assert found is not None
     assert found.cause == "defect", found
-    return found.evidence.kind
+    return found.evidence
+
+
+@pytest.mark.parametrize("kind", INJECTED)
+def test_what_is_injected_is_found_and_named(world, kind):
+    assert defect(world.wrong(INJECTED[kind](world))).kind == kind
 
 
 def test_what_is_healthy_has_no_mismatch(world):
@@ -52,97 +58,62 @@ def test_a_late_event_may_be_on_its_way():
     assert (found.cause, [event.event_id for event in found.missing]) == ("late lane", ["p119"])
 
 
-def test_a_late_event_that_is_never_published_is_a_defect(world):
-    rows = [row for row in world.rows() if row.lane == "on_time"]
-    world.now += 40 * MINUTE
-    assert kind(world.wrong(world.kept(world.read(rows)))) == "late event never published"
+def test_an_answer_that_knows_nothing_of_itself_is_no_defect(world):
+    answer = msgspec.structs.replace(world.read([]), as_of=None)
+    assert world.wrong(world.kept(answer)).cause == "unready"
 
 
 def test_other_definitions_are_another_version(world):
     other = build([cards_view("20m")])
     rows = rows_of(Outcome(other, world.records), other.tile_sets[0], (world.now,))
     said = msgspec.structs.replace(world.said(), tile_set=other.tile_sets[0].fingerprint)
-    sample = world.kept(world.read(rows, said, of=other), of=other)
-    assert world.wrong(sample).cause == "version"
+    assert world.wrong(world.kept(world.read(rows, said, of=other), of=other)).cause == "version"
 
 
-def test_a_wrong_window_is_found(world):
-    other = build([cards_view("20m")])
-    assert other.tile_sets == plan.tile_sets
-    found = world.wrong(world.kept(world.read(world.rows(), of=other)))
-    assert kind(found) == "wrong window"
-    assert found.features == ("payments_10m",)
+def test_the_features_of_a_wrong_window_are_named(world):
+    assert build([cards_view("20m")]).tile_sets == plan.tile_sets
+    assert world.wrong(injected.wrong_window(world)).features == ("payments_10m",)
 
 
-def test_a_tile_that_is_gone_is_found(world):
-    counts = {row.tile: row.version for row in world.rows() if row.lane == "on_time"}
-    recent = [tile for tile, count in counts.items() if count > 1 and tile > world.now - 50 * MINUTE]
-    found = world.wrong(world.kept(world.read([row for row in world.rows() if row.tile != recent[0]])))
-    assert kind(found) == "dropped tile"
-    assert {event.event_time // tile_set.grain for event in found.evidence.events} == {recent[0] // tile_set.grain}
+def test_the_events_of_a_tile_that_is_gone_are_named(world):
+    events = defect(world.wrong(injected.dropped_tile(world))).events
+    assert len(events) > 1
+    assert len({event.event_time // tile_set.grain for event in events}) == 1
 
 
-def test_an_event_that_counts_twice_is_found(world):
-    again = world.records[-4]
-    copy = msgspec.structs.replace(again, value=again.value.replace(b'"id":"p', b'"id":"x'), offset=len(world.records))
-    outcome = Outcome(plan, [*world.records, copy])
-    found = world.wrong(world.kept(world.read(rows_of(outcome, tile_set, (world.now,)))))
-    assert kind(found) == "doubled event"
-    assert [event.place[2] for event in found.evidence.events] == [again.offset]
+def test_the_event_that_counts_twice_is_named(world):
+    events = defect(world.wrong(injected.doubled_event(world))).events
+    assert [event.place[2] for event in events] == [world.records[-4].offset]
 
 
 def test_an_event_that_is_lost_is_found(world):
     gone = world.records[-5]
     outcome = Outcome(plan, [each for each in world.records if each is not gone])
-    found = world.wrong(world.kept(world.read(rows_of(outcome, tile_set, (world.now,)))))
-    assert kind(found) in ("missing event", "dropped tile")
-    assert [event.place[2] for event in found.evidence.events] == [gone.offset]
+    found = defect(world.wrong(world.kept(world.read(rows_of(outcome, tile_set, (world.now,))))))
+    assert found.kind in ("missing event", "dropped tile")
+    assert [event.place[2] for event in found.events] == [gone.offset]
 
 
-def test_a_clock_that_is_wrong_is_found(world):
-    answer = world.read(world.rows(), t=world.now - HOUR)
-    found = world.wrong(world.kept(answer, change=lambda values: values | {"payments_10m": 77}))
-    assert kind(found) == "shifted clock"
+def test_how_long_a_replica_stands_still_is_told(world):
+    assert "s earlier" in defect(world.wrong(injected.stale_replica(world))).text
 
 
-def test_a_replica_that_stands_still_and_says_otherwise_is_found(world):
-    found = world.wrong(world.kept(world.read(world.rows(world.now - 30 * MINUTE))))
-    assert kind(found) == "stale replica"
-    assert "s earlier" in found.evidence.text
-
-
-def test_a_store_that_forgot_the_past_is_found(world):
-    found = world.wrong(world.kept(world.read([row for row in world.rows() if row.tile > world.now - 20 * MINUTE])))
-    assert kind(found) == "truncated store"
-
-
-def test_features_in_another_order_are_found(world):
-    def swapped(values):
-        return values | {"spend_1h": values["largest_1h"], "largest_1h": values["spend_1h"]}
-
-    found = world.wrong(world.kept(world.read(world.rows()), change=swapped))
-    assert kind(found) == "mis-ordered features"
-    assert "spend_1h is largest_1h" in found.evidence.text
-
-
-def test_a_default_that_is_made_up_is_found(world):
-    answer = world.read(world.rows(), key="nobody")
-    found = world.wrong(world.kept(answer, change=lambda values: values | {"largest_1h": 0.0}))
-    assert kind(found) == "wrong default"
+def test_whose_place_features_have_is_told(world):
+    assert "spend_1h is largest_1h" in defect(world.wrong(injected.mis_ordered(world))).text
 
 
 def test_what_nothing_explains_is_a_defect_all_the_same(world):
-    found = world.wrong(world.kept(world.read(world.rows()), change=lambda values: values | {"spend_1h": 1234.5}))
-    assert kind(found) == "unexplained"
+    changed = world.kept(world.read(world.rows()), change=lambda values: values | {"spend_1h": 1234.5})
+    assert defect(world.wrong(changed)).kind == "unexplained"
 
 
 def test_one_number_that_is_met_by_chance_is_not_freshness(world):
     """Two events fewer in a count alone is no earlier state of the log: the other features would differ too."""
     before = world.records[-3].arrived_at
     said = world.said(before)
-    changed = world.kept(
-        world.read(world.rows(), said),
-        said,
-        change=lambda values: values | {"payments_10m": values["payments_10m"] - 2},
-    )
+
+    def fewer(values):
+        return values | {"payments_10m": values["payments_10m"] - 2}
+
+    changed = world.kept(world.read(world.rows(), said), said, change=fewer)
     assert world.wrong(changed).cause == "defect"

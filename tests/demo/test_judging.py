@@ -33,12 +33,13 @@ GOOD = {
     "payments": 3,
     "scored": 3,
     "features": {"card-1": {"differences": []}},
+    "skew": {"causes": {"freshness": 2, "defect": 0}},
 }
 
 
 def test_a_report_without_fault_says_so():
     told = judge(GOOD)
-    assert (told["verdicts_add_up"], told["equal"], told["all_scored"]) == (True, True, True)
+    assert all(told[name] for name in ("verdicts_add_up", "equal", "all_scored", "no_defect"))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,7 @@ def test_a_report_without_fault_says_so():
         ({"verdicts": {"admitted": 3, "late": 0}}, "verdicts_add_up"),
         ({"scored": 2}, "all_scored"),
         ({"features": {"card-1": {"differences": ["payments_10m"]}}}, "equal"),
+        ({"skew": {"causes": {"freshness": 2, "defect": 1}}}, "no_defect"),
     ],
 )
 def test_every_fault_is_found(change, what):

@@ -43,17 +43,20 @@ class Audit:
         Samples between these moments were looked at.
     waiting
         How many of them were asked for later than the lake has come: a later audit has them.
+    skipped
+        The views that could not be compared, and why: the lake has forgotten days that their windows reach.
     """
 
     counts: Counts
     since: int
     until: int
     waiting: int
+    skipped: dict[str, str]
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""
         told = {"since": show_time(self.since), "until": show_time(self.until), "waiting": self.waiting}
-        return told | self.counts.as_json()
+        return told | {"skipped": self.skipped} | self.counts.as_json()
 
 
 def audit(
@@ -92,7 +95,7 @@ def audit(
             known = [each for each in made if all(map(ground.knows, each.samples))]
             waiting += len(made) - len(known)
             ground.follow(_evenly(known, most), counts)
-    return Audit(counts, since, until, waiting)
+    return Audit(counts, since, until, waiting, ground.skipped)
 
 
 class _Ground:
@@ -105,6 +108,7 @@ class _Ground:
         self._dimensions.look()
         self._models = FittingModels(models_folder(config), SystemClock()).bind(plan)
         self._lakes: dict[str, tuple[dict[str, LakeTable], int]] = {}
+        self.skipped: dict[str, str] = {}
 
     def _lake(self, stream: Stream) -> tuple[dict[str, LakeTable], int]:
         """The tables of a stream, and up to when they are complete."""
@@ -135,7 +139,12 @@ class _Ground:
             view, config = samples[0].view, self._config
             patience = config.archive_every + config.late_every + SLACK
             against = Against(view, self._tile_sets[view.name].grain, self._plan.versions[view.name], patience)
-            yield from compared(against, self._lake(view.stream.base)[0][SILVER], samples)
+            try:
+                yield from compared(against, self._lake(view.stream.base)[0][SILVER], samples)
+            except DataError as error:
+                if error.code != "lake-forgotten":
+                    raise
+                self.skipped[view.name] = error.message
 
     def follow(self, predictions: Sequence[Prediction], counts: Counts) -> None:
         """Predictions of one model: what each view gave, and what follows from that."""
@@ -147,7 +156,8 @@ class _Ground:
         for each in predictions:
             parts = found.get(each.place, [])
             counts.add(part for part in parts if part.sample.values)
-            counts.follow(each, followed(each, parts, self._dimensions, scores.get(each.place)))
+            if len(parts) == len(each.samples):
+                counts.follow(each, followed(each, parts, self._dimensions, scores.get(each.place)))
 
     def _scores(self, predictions: Sequence[Prediction]) -> dict[tuple[str, int, int], float]:
         """What the versions say now of the rows they were given; nothing of a version that is no longer there."""

@@ -68,7 +68,8 @@ def compared(against: Against, silver: LakeTable, samples: Sequence[Sample]) -> 
     in_order = sorted(samples, key=lambda sample: sample.t)
     for at in range(0, len(in_order), AT_ONCE):
         some = in_order[at : at + AT_ONCE]
-        yield from judged(against, Past.read(silver, against.view, [sample.t for sample in some]), some)
+        past = Past.read(silver, against.view, [sample.t for sample in some], {sample.key for sample in some})
+        yield from judged(against, past, some)
 
 
 def judged(against: Against, past: Past, samples: Sequence[Sample]) -> list[Judged]:

@@ -33,6 +33,7 @@ def page(project: str, told: dict[str, Any]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in ("compared", "equal", "rate", "95 % interval", *CAUSES))
     legend = "".join(f'<i class="{_class(cause)}"></i>{escape(cause)}' for cause in CAUSES)
     evidence = "".join(_defect(each) for each in told["evidence"])
+    ages = "".join(_ages(view, each) for view, each in told["freshness"].items())
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -43,6 +44,9 @@ def page(project: str, told: dict[str, Any]) -> str:
 from {escape(told["since"])} to {escape(told["until"])}. {told["waiting"]:,} samples wait for the lake.</p>
 <p class="legend"><i class="bar" style="display:inline-block;width:.8rem"></i>equal{legend}</p>
 <table><tr><th>feature</th><th></th>{head}</tr>{rows}</table>
+<h2>How old the newest event was</h2>
+<table><tr><th>view</th><th>values</th><th>p50 since it happened</th><th>p99</th><th>p50 since it arrived</th>
+<th>p99</th><th>p50 over time</th></tr>{ages}</table>
 {evidence}
 </html>
 """
@@ -55,6 +59,23 @@ def _row(name: str, each: dict[str, Any]) -> str:
     cells += [f"{each['causes'][cause]:,}" for cause in CAUSES]
     told = "".join(f"<td>{cell}</td>" for cell in cells)
     return f'<tr><td>{escape(name)}</td><td><div class="bar">{parts}</div></td>{told}</tr>'
+
+
+def _ages(view: str, each: dict[str, Any]) -> str:
+    """How old the values of a view were, and how that went."""
+    spreads = [each[part][share] for part in ("since_it_happened_s", "since_it_arrived_s") for share in ("p50", "p99")]
+    cells = "".join(f"<td>{'-' if age is None else f'{age:,.1f} s'}</td>" for age in spreads)
+    line = [part["since_it_arrived_s"]["p50"] for part in each["over_time"]]
+    return f"<tr><td>{escape(view)}</td><td>{each['count']:,}</td>{cells}<td>{_line(line)}</td></tr>"
+
+
+def _line(values: list[float]) -> str:
+    """A line of values from 0 to the greatest."""
+    most = max(values, default=0) or 1
+    points = " ".join(
+        f"{at * 120 / max(1, len(values) - 1):.1f},{20 - 19 * each / most:.1f}" for at, each in enumerate(values)
+    )
+    return f'<svg width=120 height=21 role=img><polyline points="{points}" fill=none stroke="#457b9d"/></svg>'
 
 
 def _part(cause: str, share: float) -> str:

@@ -97,6 +97,8 @@ def show(told: dict[str, Any]) -> None:
     data(f"{told['compared']:,} values of {samples:,} samples since {told['since']} compared with the lake")
     if told["waiting"]:
         talk(f"{told['waiting']:,} samples wait until the lake has come so far.")
+    for view, why in told["skipped"].items():
+        talk(f"{view} is not compared: {why}")
     if not told["compared"]:
         talk("Reads are sampled with serve.sample, and predictions when a model scores a stream.")
         return

@@ -6,7 +6,7 @@ long as reading takes: milliseconds for a small lake, seconds for a large one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.define.event import Event, Place
@@ -17,6 +17,7 @@ from headrace.expression.node import Name
 from headrace.lake.complete import reach, refuse_forgotten
 from headrace.lake.files import filesystem
 from headrace.lake.table import LakeTable
+from headrace.schema.types import arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,15 +51,15 @@ class Past:
         self.held: dict[Key, list[Event]] = ViewEvents(view, self._noted(events)).by_key
 
     @classmethod
-    def read(cls, silver: LakeTable, view: View, moments: Sequence[int], key: Key | None = None) -> Past:
-        """What counts in values at some moments: of a key, or of all.
+    def read(cls, silver: LakeTable, view: View, moments: Sequence[int], keys: Collection[Key] | None = None) -> Past:
+        """What counts in values at some moments: of some keys, perhaps with a few others, or of all.
 
         Raises
         ------
         DataError
             When days that a value needs were forgotten.
         """
-        return cls(view, _known(silver, view, moments, key) if moments else ())
+        return cls(view, _known(silver, view, moments, keys) if moments else ())
 
     def _noted(self, events: Iterable[tuple[Event, bool]]) -> Iterator[Event]:
         for event, late in events:
@@ -71,13 +72,15 @@ class Past:
         return _answered(self.view, self.held, asked)
 
 
-def _known(silver: LakeTable, view: View, moments: Sequence[int], key: Key | None) -> Iterator[tuple[Event, bool]]:
+def _known(
+    silver: LakeTable, view: View, moments: Sequence[int], keys: Collection[Key] | None
+) -> Iterator[tuple[Event, bool]]:
     """The events that count in a value at one of the moments and had arrived by the last."""
     first, last = min(moments), max(moments)
     refuse_forgotten(silver, view, first)
     low, high = reach([view], first, last)
     for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
-        yield from _events(_chosen(silver, uri, view, key, low, last), view)
+        yield from _events(_chosen(silver, uri, view, keys, low, last), view)
 
 
 def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str, Any], bool]:
@@ -88,7 +91,7 @@ def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str
     DataError
         When days that the value needs were forgotten.
     """
-    past = Past.read(silver, view, [t], key)
+    past = Past.read(silver, view, [t], [key])
     there = any(event.arrived_at < t for event in past.held.get(key, ()))
     return {name: values[0] for name, values in past.values([(key, (t,))]).items()}, there
 
@@ -133,8 +136,8 @@ def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[Asked
     }
 
 
-def _chosen(silver: LakeTable, uri: str, view: View, key: Key | None, low: int, t: int) -> pa.Table:
-    """The rows of a file that may count: of a key as far as it is told by columns alone."""
+def _chosen(silver: LakeTable, uri: str, view: View, keys: Collection[Key] | None, low: int, t: int) -> pa.Table:
+    """The rows of a file that may count: of keys as far as they are told by single columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -143,7 +146,7 @@ def _chosen(silver: LakeTable, uri: str, view: View, key: Key | None, low: int, 
     moment = pa.timestamp("us", tz="UTC")
     happened = pc.field(silver.shape.day_of)
     wanted = (happened >= pa.scalar(low, moment)) & (pc.field("_arrived_at") <= pa.scalar(t, moment))
-    for part in () if key is None else _same(view, key):
+    for part in () if keys is None else _among(view, keys):
         wanted = wanted & part
     if view.stream.late != "update":
         wanted = wanted & ~pc.field("_late")
@@ -153,13 +156,15 @@ def _chosen(silver: LakeTable, uri: str, view: View, key: Key | None, low: int, 
     )
 
 
-def _same(view: View, key: Key) -> Iterator[pc.Expression]:
-    """That the columns of the key are those asked for; of a key that is computed, nothing."""
+def _among(view: View, keys: Collection[Key]) -> Iterator[pc.Expression]:
+    """That each column of the key is one of those asked for; of one that is computed, nothing."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    for (_, column), asked in zip(view.key, key, strict=True):
+    for place, (_, column) in enumerate(view.key):
         if isinstance(column.root, Name):
-            yield pc.field(column.root.name) == asked
+            asked = pa.array(sorted({key[place] for key in keys}), arrow_type(column.type))
+            yield pc.field(column.root.name).isin(asked)
 
 
 def _fields(view: View) -> Iterable[str]:

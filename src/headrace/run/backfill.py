@@ -185,5 +185,5 @@ def _joined(
 def _rows(ground: Ground, session: SparkSession, wanted: HandOver, span: tuple[int, int]) -> DataFrame:
     tile_set = ground.tile_set
     target = Target(wanted.run, "on_time", ground.partitions, version=wanted.version)
-    taken = events(session, ground.silver, tile_set.stream, [span]).where(in_batch(wanted, tile_set.stream.late))
+    taken = events(session, ground.silver, tile_set.stream, [span]).where(in_batch(wanted))
     return changelog(tiles(taken, tile_set, ground.partitions), tile_set, target)

@@ -2,10 +2,10 @@
 
 An event of the lake is in exactly one of the three:
 
-- the batch has what happened before the point and is in the cut, on time or late: all of it is known by then;
+- the batch has what was on time, happened before the point and is in the cut;
 - the stream has what was on time, happened at the point or later and stands in the log where the stream reads;
-- the late lane has all the rest: late events since, replayed ones whose tile had closed, imported history that came
-  after the cut, and whatever was appended after it with an old event time.
+- the late lane has all the rest: late events, replayed ones whose tile had closed, imported history that came after the
+  cut, and whatever was appended after it with an old event time.
 
 The first run of a tile set reads the log from its beginning and has no hand-over: its batch has nothing. What a run's
 offsets are is decided by `run.backfill`.
@@ -22,12 +22,12 @@ LATE, BEHIND = "~late", "~behind"
 """Whether an event was late; whether it travels in the late lane for that reason or because its tile had closed."""
 
 
-def in_batch(hand_over: HandOver | None, late_policy: str) -> str:
+def in_batch(hand_over: HandOver | None) -> str:
     """The events that a run's batch writes, as a condition over `run.silver.events`."""
     if hand_over is None:
         return "false"
     early = f"`{EVENT_TIME}` < {hand_over.point}"
-    return f"({_counts(late_policy)} AND {early} AND `{OFFSET}` < {_offset(hand_over.cut)})"
+    return f"(NOT `{BEHIND}` AND {early} AND `{OFFSET}` < {_offset(hand_over.cut)})"
 
 
 def in_stream(hand_over: HandOver | None) -> str:
@@ -45,14 +45,9 @@ def happens_in_stream(hand_over: HandOver | None) -> str:
 
 
 def in_late_lane(hand_over: HandOver | None, late_policy: str) -> str:
-    """The events that a run's late lane has."""
-    elsewhere = f"{in_batch(hand_over, late_policy)} OR {in_stream(hand_over)}"
-    return f"({_counts(late_policy)} AND NOT ({elsewhere}))"
-
-
-def _counts(late_policy: str) -> str:
-    """Whether an event counts at all: late ones only under the policy `update`."""
-    return "true" if late_policy == "update" else f"NOT `{LATE}`"
+    """The events that a run's late lane has; late ones only under the policy `update`."""
+    counts = "true" if late_policy == "update" else f"NOT `{LATE}`"
+    return f"({counts} AND NOT {in_batch(hand_over)} AND NOT {in_stream(hand_over)})"
 
 
 def before(positions: Mapping[int, int]) -> str:

@@ -53,6 +53,7 @@ class Monitor:
         self._away: str | None = "log"
         self.behind: dict[str, Behind] = {}
         self.free_disk: int | None = None
+        self._history = False
         self._published = self._cleaned = clock.now()
         self.reads: deque[float] = deque(maxlen=READS)
         self.answered = dict.fromkeys(ANSWERED, 0)
@@ -73,6 +74,7 @@ class Monitor:
             for tiles in self._plan.tile_sets:
                 self._sample(tiles, now)
             self._look()
+            self._history = self._served()
             if now - self._published >= PUBLISH:
                 self._published = now
                 self._look_at_audit()
@@ -142,7 +144,7 @@ class Monitor:
             "store": self._away != "store",
             "caught_up": self._filler.caught_up,
             "pipeline": self._pipeline is not None,
-            "history": self._away is None and self._served(),
+            "history": self._history,
         }
 
     def _served(self) -> bool:

@@ -37,7 +37,7 @@ def trained_ages(project: Project, folder: Path) -> dict[str, list[Age]]:
         if silver is not None and set(view.by) <= set(rows.column_names):
             moments = moments_of(rows, asked["time"])
             keys: list[Key] = list(zip(*(rows.column(name).to_pylist() for name in view.by), strict=True))
-            past = Past.read(silver, view, [moment[0] for moment in moments])
+            past = Past.read(silver, view, [moment[0] for moment in moments], set(keys))
             found[view.name] = _ages(past, keys, moments, happened=asked["mode"] == "as_happened")
     return found
 
