@@ -34,10 +34,13 @@ def test_the_demo_catches_fraud_and_everything_adds_up(tmp_path):
     assert (tmp_path / "shop" / "train.py").exists()
     skew = told["skew"]
     assert told["no_defect"], skew["evidence"]
-    assert skew["samples"] == dict.fromkeys(("risk@1 card_activity", "risk@1 shop_activity"), told["scored"])
+    # Reads are among them by chance.
+    predictions = {name: count for name, count in skew["samples"].items() if not name.startswith("read ")}
+    assert predictions == dict.fromkeys(("risk@1 card_activity", "risk@1 shop_activity"), told["scored"])
     assert skew["waiting"] == 0
-    assert skew["compared"] == skew["equal"] + skew["mismatched"] == told["scored"] * len(skew["features"])
-    assert {"card_activity.payments_10m", "risk.km_per_hour", "risk.score"} <= skew["features"].keys()
+    assert skew["compared"] == skew["equal"] + skew["mismatched"]
+    for name in ("card_activity.payments_10m", "shop_activity.small_share_7d", "risk.km_per_hour", "risk.score"):
+        assert skew["features"][name]["compared"] >= told["scored"] >= 700
 
 
 def test_on_kafka_its_project_runs_event_by_event(tmp_path):
