@@ -40,7 +40,7 @@ def test_the_demo_catches_fraud_and_everything_adds_up(tmp_path):
     assert skew["waiting"] == 0
     assert skew["compared"] == skew["equal"] + skew["mismatched"]
     for name in ("card_activity.payments_10m", "shop_activity.small_share_7d", "risk.km_per_hour", "risk.score"):
-        assert skew["features"][name]["compared"] >= told["scored"] >= 700
+        assert skew["features"][name]["compared"] >= 0.9 * told["scored"] >= 600
 
 
 def test_on_kafka_its_project_runs_event_by_event(tmp_path):
