@@ -152,7 +152,7 @@ def alarm(_: bool) -> Sequence[Result]:
         log.append_batch("payments", [Message(json.dumps(told).encode(), b"42")])
         stack.included(stack.Reader(url), made.views[0], "42", now + SECOND)
         topic = names(made.config).topic(f"served.{VIEW}")
-        wrong = json.loads(_kept(log, topic))
+        wrong = _kept(log, topic)
         wrong["features"]["payments_10m"] += 5
         wrong["at"] = show_time(SystemClock().now())
         began = time.perf_counter()
@@ -164,13 +164,14 @@ def alarm(_: bool) -> Sequence[Result]:
     return [Result("time_to_alarm_s", time.perf_counter() - began, "lower")]
 
 
-def _kept(log: Log, topic: str) -> bytes:
-    """The newest sample, once there is one."""
+def _kept(log: Log, topic: str) -> dict[str, Any]:
+    """A sample that says what was in it, once there is one."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        found = log.read(topic, 0, 0, limit=100_000)
-        if found:
-            return found[-1].value or b""
+        for record in reversed(log.read(topic, 0, 0, limit=100_000)):
+            told: dict[str, Any] = json.loads(record.value or b"{}")
+            if told.get("as_of"):
+                return told
         time.sleep(0.1)
     raise RuntimeError("no read was kept")
 
