@@ -12,20 +12,17 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bench.engine import shop
 from bench.harness import Result, measured, run
-from headrace import project
 from headrace.audit.auditing import audit
-from headrace.cli.init import create
 from headrace.clock import DAY, HOUR, SECOND, SystemClock, show_time
 from headrace.config import names
 from headrace.demo import stack
@@ -42,16 +39,6 @@ from headrace.topics import RUNS, open_log
 CARDS, EVENTS, READS = 50_000, 300_000, 250_000
 SEEDS = 20
 VIEW = "card_activity"
-
-
-@contextmanager
-def shop(settings: str = "") -> Iterator[Project]:
-    """A new project."""
-    with tempfile.TemporaryDirectory() as folder:
-        create(Path(folder) / "shop")
-        with (Path(folder) / "shop" / "headrace.toml").open("a", encoding="utf-8") as file:
-            file.write(settings)
-        yield project.load(Path(folder) / "shop")
 
 
 def verb(made: Project, *arguments: str) -> None:

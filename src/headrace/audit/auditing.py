@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from headrace.audit.compare import Against, Judged, compared
 from headrace.audit.counts import Counts
 from headrace.audit.prediction import Prediction, PredictionReader, followed
+from headrace.audit.records import records
 from headrace.audit.sample import Sample, read_sample
 from headrace.clock import MINUTE, SystemClock, show_time
 from headrace.config import Config, models_folder, names
@@ -22,11 +24,10 @@ from headrace.lake.layout import SILVER
 from headrace.lake.place import look
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
-from headrace.log.record import Record
 from headrace.plan.inputs import FittingModels
 from headrace.plan.model import Plan
 from headrace.schema.json_rules import LATEST
-from headrace.serve.dimensions import dimensions_of
+from headrace.serve.dimensions import Dimensions, dimensions_of
 
 T = TypeVar("T")
 SLACK = 5 * MINUTE
@@ -103,9 +104,6 @@ class _Ground:
 
     def __init__(self, plan: Plan, config: Config, log: Log) -> None:
         self._plan, self._config, self._log, self._named = plan, config, log, names(config)
-        self._tile_sets = {planned.view.name: planned.tile_set for planned in plan.features}
-        self._dimensions = dimensions_of(config, plan)
-        self._dimensions.look()
         self._models = FittingModels(models_folder(config), SystemClock()).bind(plan)
         self._lakes: dict[str, tuple[dict[str, LakeTable], int]] = {}
         self.skipped: dict[str, str] = {}
@@ -118,6 +116,13 @@ class _Ground:
             self._lakes[stream.name] = tables, until
         return self._lakes[stream.name]
 
+    @cached_property
+    def _dimensions(self) -> Dimensions:
+        """The tables of dimensions as they are now; read when there is a prediction."""
+        found = dimensions_of(self._config, self._plan)
+        found.look()
+        return found
+
     def knows(self, sample: Sample) -> bool:
         """Whether the lake has everything that had arrived by then."""
         return sample.t <= self._lake(sample.view.stream.base)[1]
@@ -125,20 +130,20 @@ class _Ground:
     def reads(self, view: View, since: int, until: int) -> list[Sample]:
         """The reads of a view that were kept."""
         topic = self._named.topic(f"served.{view.name}")
-        return [read_sample(view, record) for record in _records(self._log, topic, since, until)]
+        return [read_sample(view, record) for record in records(self._log, topic, since, until)]
 
     def predictions(self, model: Model, since: int, until: int) -> list[Prediction]:
         """The predictions of a model."""
         topic = self._named.topic(model.predictions.name)
-        reader = PredictionReader(model, {view: tile_set.id for view, tile_set in self._tile_sets.items()})
-        return [reader.read(record) for record in _records(self._log, topic, since, until)]
+        reader = PredictionReader(model, {view: tile_set.id for view, tile_set in self._plan.view_tiles.items()})
+        return [reader.read(record) for record in records(self._log, topic, since, until)]
 
     def judged(self, samples: Sequence[Sample]) -> Iterator[Judged]:
         """Samples of one view with their verdicts."""
         if samples:
             view, config = samples[0].view, self._config
             patience = config.archive_every + config.late_every + SLACK
-            against = Against(view, self._tile_sets[view.name].grain, self._plan.versions[view.name], patience)
+            against = Against(view, self._plan.view_tiles[view.name].grain, self._plan.versions[view.name], patience)
             try:
                 yield from compared(against, self._lake(view.stream.base)[0][SILVER], samples)
             except DataError as error:
@@ -192,21 +197,3 @@ def _evenly(samples: list[T], most: int | None) -> list[T]:
     if most is None or len(samples) <= most:
         return samples
     return [samples[number * len(samples) // most] for number in range(most)]
-
-
-def _records(log: Log, topic: str, since: int, until: int) -> Iterator[Record]:
-    """The records of a topic that arrived between two moments; none of a topic that nobody has written to."""
-    try:
-        starts, ends = log.offset_at(topic, since), log.offset_at(topic, until)
-    except DataError as error:
-        if error.code != "unknown-topic":
-            raise
-        return
-    for partition, end in ends.items():
-        at = starts[partition]
-        while at < end:
-            found = log.read(topic, partition, at, limit=10_000)
-            if not found:
-                break
-            yield from (record for record in found if record.offset < end)
-            at = found[-1].offset + 1

@@ -84,7 +84,7 @@ class PredictionReader:
         told = json.loads(record.value or b"{}")
         given = json.loads(told["features"], parse_float=decimal.Decimal)
         key, positions = json.loads(told["key"]), json.loads(told["positions"])
-        row = {name: _plain(given[name]) for name in self._on_demand}
+        row = {name: value(None, given[name]) for name in self._on_demand}
         parts: dict[str, dict[str, Any]] = {}
         for name, kind, part in self._columns:
             row[name] = parts.setdefault(part, {})[name] = value(kind, given[name])
@@ -107,16 +107,6 @@ class PredictionReader:
         asked = json.loads(told["request"], parse_float=decimal.Decimal)
         requests = {made: {each.name: value(each.type, asked[each.name]) for each in of} for made, of in self._requests}
         return Prediction(self._model, told["version"], place, at, row, key, requests, told["score"], samples)
-
-
-def _plain(given: Any) -> Any:
-    if isinstance(given, decimal.Decimal):
-        return float(given)
-    if isinstance(given, list):
-        return [_plain(each) for each in given]
-    if isinstance(given, dict):
-        return {name: _plain(each) for name, each in given.items()}
-    return given
 
 
 def followed(
@@ -174,7 +164,7 @@ def _row(prediction: Prediction, views: Mapping[str, Mapping[str, Any]], dimensi
         row = row_json(features, model_row(features, answers, prediction.requests, t))
     except HeadraceError as error:
         return dict.fromkeys(features.columns, error.code)
-    return {name: _plain(each) for name, each in row.items()}
+    return {name: value(None, each) for name, each in row.items()}
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -38,6 +38,7 @@ class Auditing:
         self.upto = clock.now()
         self._since: int | None = None
         self._due = self.upto + config.audit_every
+        self._skew = self._told()
 
     def step(self) -> None:
         """Audit what the lake has come to know, when it is time, and tell how it stands."""
@@ -60,10 +61,11 @@ class Auditing:
         self.upto, self.audits = until, self.audits + 1
         if self._since is None and found.counts.total.causes["defect"]:
             self._since = now
+        self._skew = self._told()
 
     def tell(self, now: int) -> None:
         """Say in the status topic what was found."""
-        told = {"component": COMPONENT, "at": now, "skew": self._told(), "alarms": self._alarms()}
+        told = {"component": COMPONENT, "at": now, "skew": self._skew, "alarms": self._alarms()}
         topic = names(self._config).topic(STATUS)
         self._log.append(topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
 

@@ -99,8 +99,8 @@ def moment_of(told: str | None) -> int | None:
     return None if told is None else micros(told)
 
 
-def value(kind: Type, told: Any) -> Any:
-    """A value as it is inside Headrace, from what JSON has, its floats as decimals.
+def value(kind: Type | None, told: Any) -> Any:
+    """A value as it is inside Headrace, from what JSON has, its floats as decimals; of an unknown type, as JSON has it.
 
     >>> from headrace.schema.types import Float, Timestamp
     >>> value(Float(), decimal.Decimal("1.5")), value(Timestamp(), "1970-01-01T00:00:01Z")
@@ -119,4 +119,8 @@ def value(kind: Type, told: Any) -> Any:
             return {field.name: value(field.type, told[field.name]) for field in fields}
         case _, decimal.Decimal():
             return float(told)
+        case None, list():
+            return [value(None, each) for each in told]
+        case None, dict():
+            return {name: value(None, each) for name, each in told.items()}
     return told

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.audit.prediction import Prediction, PredictionReader
+from headrace.audit.records import records
 from headrace.clock import show_time
 from headrace.config import Config, names
 from headrace.define.event import Event
+from headrace.define.exact import Key, Moment
 from headrace.define.stream import Stream
 from headrace.define.view import View
-from headrace.errors import DataError
 from headrace.lake.complete import reach
 from headrace.lake.files import filesystem
 from headrace.lake.layout import BRONZE, SILVER
-from headrace.lake.past import plain_type
+from headrace.lake.past import in_late_lane, plain_type
 from headrace.lake.place import look
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
-from headrace.log.record import Record
 from headrace.plan.model import Plan, TileSet
 from headrace.store.changelog import TileRow, decode
 
@@ -49,7 +49,7 @@ class Trace:
         columns = [*fields, "_arrived_at", "_partition", "_offset", "_event_id", "_late", "_closed"]
         for each in [] if table is None else _where(table, "_event_id", event_id, columns):
             place = (each["_arrived_at"], each["_partition"], each["_offset"])
-            late = each["_late"] or bool(each["_closed"] and each["_partition"] >= 0)
+            late = in_late_lane(late=each["_late"], closed=each["_closed"], partition=each["_partition"])
             row = {name: each[name] for name in fields}
             return Event(row, each[stream.event_time], event_id, place), "late" if late else "on_time"
         return None
@@ -68,7 +68,7 @@ class Trace:
     def _published(self, tile_set: TileSet, key: tuple[Any, ...], start: int, event: Event) -> Iterator[dict[str, Any]]:
         """Rows of a tile in the changelog, and whether each has the event."""
         topic, mark = self._named.topic(f"changelog.{tile_set.id}"), str(start).encode()
-        for record in _all(self._log, topic):
+        for record in records(self._log, topic):
             if record.key is None or mark not in record.key or record.value is None:
                 continue
             row = decode(record.key, record.value)
@@ -82,34 +82,41 @@ class Trace:
     def predictions(self, stream: Stream, event: Event) -> list[dict[str, Any]]:
         """The predictions that the event is of, or counted in."""
         found: list[dict[str, Any]] = []
-        ids = {planned.view.name: planned.tile_set.id for planned in self._plan.features}
+        ids = {view: tile_set.id for view, tile_set in self._plan.view_tiles.items()}
         for model in self._plan.models:
             if model.stream is None:
                 continue
             reader = PredictionReader(model, ids)
-            for record in _all(self._log, self._named.topic(model.predictions.name)):
+            counting = {view.name: Counting(view, stream, event) for view in model.features.views}
+            for record in records(self._log, self._named.topic(model.predictions.name)):
                 made = reader.read(record)
-                views = [sample.view.name for sample in made.samples if counted(sample.view, sample, stream, event)]
+                views = [each.view.name for each in made.samples if counting[each.view.name].at(each.key, each.moment)]
                 if views:
                     found.append(_told(made, views, event))
         return found
 
 
-def counted(view: View, sample: Any, stream: Stream, event: Event) -> bool:
-    """Whether an event is within the reach of a view's windows, of its key, and was known."""
-    if view.stream.base != stream.base or not event.place < sample.moment or not _fits(view, event):
-        return False
-    low, high = reach([view], sample.moment[0], sample.moment[0])
-    return low <= event.event_time < high and sample.key == key_of(view, event)
+class Counting:
+    """Whether an event counts in a view, for its own key.
 
+    Attributes
+    ----------
+    key
+        The event's key; None when the view does not take the event.
+    """
 
-def key_of(view: View, event: Event) -> tuple[Any, ...]:
-    """The key of an event in a view."""
-    return tuple(column.python()(event.row) for _, column in view.key)
+    def __init__(self, view: View, stream: Stream, event: Event) -> None:
+        self._view, self._event = view, event
+        wanted = view.stream.filter
+        taken = view.stream.base == stream.base and (wanted is None or wanted.python()(event.row) is True)
+        self.key = tuple(column.python()(event.row) for _, column in view.key) if taken else None
 
-
-def _fits(view: View, event: Event) -> bool:
-    return view.stream.filter is None or view.stream.filter.python()(event.row) is True
+    def at(self, key: Key, moment: Moment) -> bool:
+        """Whether it was known at a moment, and within the reach of the view's windows."""
+        if key != self.key or not self._event.place < moment:
+            return False
+        low, high = reach([self._view], moment[0], moment[0])
+        return low <= self._event.event_time < high
 
 
 def _counts(tile_set: TileSet, event: Event) -> bool:
@@ -141,20 +148,6 @@ def _where(table: LakeTable, column: str, wanted: str, columns: Sequence[str]) -
         )
         plain = {name: rows.column(name).cast(plain_type(rows.schema.field(name).type)).to_pylist() for name in columns}
         yield from ({name: values[at] for name, values in plain.items()} for at in range(rows.num_rows))
-
-
-def _all(log: Log, topic: str) -> Iterator[Record]:
-    try:
-        ends = log.end_offsets(topic)
-    except DataError as error:
-        if error.code != "unknown-topic":
-            raise
-        return
-    for partition, end in ends.items():
-        at = log.start_offsets(topic)[partition]
-        while at < end and (found := log.read(topic, partition, at, limit=10_000)):
-            yield from found
-            at = found[-1].offset + 1
 
 
 def _shown(moment: int | None) -> str | None:

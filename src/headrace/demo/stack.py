@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from headrace.clock import SystemClock, micros
 from headrace.define.view import View
 from headrace.errors import MachineError
+from headrace.log.between import between
 from headrace.log.protocol import Log
 from headrace.log.record import Message, Record
 from headrace.project import Project
@@ -127,12 +128,8 @@ def everything(log: Log, topic: str, name: str) -> list[Record]:
 
 def read_on(log: Log, topic: str, at: dict[int, int]) -> list[Record]:
     """What a topic holds from the offsets `at` on, which are moved behind it."""
-    records: list[Record] = []
-    for partition, end in log.end_offsets(topic).items():
-        while (offset := at.get(partition, 0)) < end:
-            found = log.read(topic, partition, offset, limit=10_000)
-            records += found
-            at[partition] = found[-1].offset + 1
+    records = list(between(log, topic, at, log.end_offsets(topic)))
+    at |= {record.partition: record.offset + 1 for record in records}
     return records
 
 

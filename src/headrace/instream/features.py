@@ -89,8 +89,7 @@ class EventFeatures:
         self._inputs = {name: made.python() for name, made in model.inputs}
         self._parts: tuple[Keyed, ...] = model.features.keyed
         stream = model.stream.base if model.stream is not None else None
-        tile_sets = {planned.view.name: planned.tile_set for planned in plan.features}
-        self._tile_sets = {part.name: tile_sets[part.name] for part in self._parts if isinstance(part, View)}
+        self._tile_sets = {part.name: plan.view_tiles[part.name] for part in self._parts if isinstance(part, View)}
         own = {each.id: each for each in self._tile_sets.values() if each.stream == stream}
         self.tails = {name: Tail(tile_set) for name, tile_set in own.items()}
 

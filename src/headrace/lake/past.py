@@ -182,8 +182,13 @@ def _events(rows: pa.Table, view: View) -> Iterator[tuple[Event, bool]]:
     for at in range(rows.num_rows):
         row = {field.name: plain[field.name][at] for field in fields}
         place = (plain["_arrived_at"][at], plain["_partition"][at], plain["_offset"][at])
-        late = plain["_late"][at] or bool(plain["_closed"][at] and place[1] >= 0)
+        late = in_late_lane(late=plain["_late"][at], closed=plain["_closed"][at], partition=place[1])
         yield Event(row, plain[view.stream.event_time][at], plain["_event_id"][at], place), late
+
+
+def in_late_lane(*, late: bool, closed: bool | None, partition: int) -> bool:
+    """Whether an event of silver travels in the late lane; `run.silver` says the same in SQL."""
+    return late or bool(closed and partition >= 0)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -241,6 +241,11 @@ class Plan:
         raise ProjectError("not-found", "There is no such view.", got=shown(name), hint=hint)
 
     @cached_property
+    def view_tiles(self) -> dict[str, TileSet]:
+        """Of each view, by its name, the tile set that it is read from."""
+        return {planned.view.name: planned.tile_set for planned in self.features}
+
+    @cached_property
     def versions(self) -> dict[str, str]:
         """Of each view a digest of everything that decides its values."""
         parts: dict[str, dict[str, str]] = {}

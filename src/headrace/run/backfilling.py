@@ -10,13 +10,14 @@ from headrace.alone import alone
 from headrace.clock import Clock
 from headrace.config import Config, names
 from headrace.errors import DataError, MachineError
-from headrace.lake.layout import BRONZE, SILVER
-from headrace.lake.place import Lake, look
+from headrace.lake.layout import SILVER
+from headrace.lake.place import look
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
 from headrace.run.backfill import Filled, Ground, fill, hand_over
-from headrace.run.late import LateLane, Run, late_file
+from headrace.run.late import Run, late_file
+from headrace.run.late_job import lane_of
 from headrace.run.runs import Runs, checkpoint_of
 from headrace.run.silver import EVER, events
 from headrace.run.tiles import tiles
@@ -57,13 +58,11 @@ def run_backfill(
 
 def _publish_late(config: Config, ground: Ground, session: SparkSession, made: HandOver) -> None:
     """What the lake has that neither the batch nor the stream of a run will: a filled run lacks none of it."""
-    tables, tile_set = look(config, ground.tile_set.stream), ground.tile_set
-    if BRONZE not in tables:
-        return
-    lake = Lake(tables[BRONZE], tables[SILVER], "")
-    checkpoint = names(config).path("checkpoints", checkpoint_of(tile_set, made.run))
+    file = late_file(names(config).path("checkpoints", checkpoint_of(ground.tile_set, made.run)))
     run = Run(made.run, made, ground.partitions)
-    LateLane(tile_set, run, lake, ground.log, ground.changelog, late_file(checkpoint)).step(session)
+    lane = lane_of(config, ground.tile_set, run, ground.log, ground.changelog, file)
+    if lane is not None:
+        lane.step(session)
 
 
 def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs) -> Ground:

@@ -74,11 +74,9 @@ class LateJob:
 
     def _pass(self, held: _Lane) -> Pass | None:
         if held.lane is None:
-            tables = look(self.config, held.tile_set.stream)
-            if BRONZE not in tables or SILVER not in tables:
-                return None
-            lake = Lake(tables[BRONZE], tables[SILVER], "")
-            held.lane = LateLane(held.tile_set, held.run, lake, self.log, held.topic, held.checkpoint)
+            held.lane = lane_of(self.config, held.tile_set, held.run, self.log, held.topic, held.checkpoint)
+        if held.lane is None:
+            return None
         done = held.lane.step(self.session)
         held.passes += 1
         held.events, held.tiles = held.events + done.events, held.tiles + done.tiles
@@ -127,6 +125,14 @@ class LateJob:
                 }
                 for (name, run), held in self._lanes.items()
             }
+
+
+def lane_of(config: Config, tile_set: TileSet, run: Run, log: Log, topic: str, checkpoint: Path) -> LateLane | None:
+    """The late lane of a run; None while its stream has no lake."""
+    tables = look(config, tile_set.stream)
+    if BRONZE not in tables or SILVER not in tables:
+        return None
+    return LateLane(tile_set, run, Lake(tables[BRONZE], tables[SILVER], ""), log, topic, checkpoint)
 
 
 def publish_once(plan: Plan, config: Config, session: SparkSession, clock: Clock | None = None) -> dict[str, Any]:

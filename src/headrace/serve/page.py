@@ -17,7 +17,6 @@ SILENT_MS = 10_000
 """A pipeline that has not spoken for so long is shown as silent; it speaks every second."""
 
 NOTHING = "–"  # noqa: RUF001 - an en dash, as typeset for no value
-CAUSES = ("freshness", "late lane", "unready", "version", "undecided", "defect")
 VERDICTS = ("admitted", "duplicate", "late", "future", "invalid", "malformed")
 
 
@@ -132,12 +131,13 @@ def _lake(status: Mapping[str, Any]) -> str:
 
 def _skew(status: Mapping[str, Any]) -> str:
     """What the audit has found: how often each feature was not what was known, and why."""
-    heads = ["skew", "compared", "differ", *CAUSES]
+    causes = list(status["skew"].get("causes", {}))
+    heads = ["skew", "compared", "differ", *causes]
     rows = []
     for name in status["skew"].get("features", {}):
         at = f"skew/features/{name}"
         cells = [_cell(status, f"{at}/{field}", "count") for field in ("compared", "mismatched")]
-        cells += [_cell(status, f"{at}/causes/{each}", "count", alarm=each == "defect") for each in CAUSES]
+        cells += [_cell(status, f"{at}/causes/{each}", "count", alarm=each == "defect") for each in causes]
         rows.append(_row(name, cells))
     return _section("Skew", [_table(heads, rows)]) if rows else ""
 

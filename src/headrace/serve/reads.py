@@ -50,7 +50,7 @@ class Reads:
         self._metrics, self._dimensions = metrics, dimensions
         self._known = readables(reader.plan)
         self._requests = {name: Requests(each.feature_set) for name, each in self._known.items()}
-        self._tiles = {planned.view.name: planned.tile_set for planned in reader.plan.features}
+        self._tiles = reader.plan.view_tiles
 
     def find(self, name: str) -> Readable:
         """What a name stands for; an unknown one is refused with `not-found`."""

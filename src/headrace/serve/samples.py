@@ -20,7 +20,7 @@ from headrace.config import Names
 from headrace.define.view import View
 from headrace.log.protocol import Log
 from headrace.log.record import Message
-from headrace.plan.model import Plan, TileSet
+from headrace.plan.model import Plan
 from headrace.serve.answering import encode
 from headrace.serve.form import answer_json
 from headrace.serve.reading import Answer
@@ -64,8 +64,7 @@ class Samples:
         self._buffer: deque[Sample] = deque()
         self._failing = False
         self._plan = plan.fingerprint
-        self._tiles: dict[str, TileSet] = {planned.view.name: planned.tile_set for planned in plan.features}
-        self._versions = plan.versions
+        self._tiles, self._versions = plan.view_tiles, plan.versions
 
     def wanted(self) -> bool:
         """Whether the next read is one to keep."""

@@ -1,6 +1,6 @@
 """The processes of a project: what starts each, and how one knows that it is ready.
 
-Pipeline, scoring and archive are ready when they have told how they are doing, serving when it says so over HTTP.
+All but serving are ready when they have told how they are doing; serving is when it says so over HTTP.
 """
 
 from __future__ import annotations
@@ -47,45 +47,24 @@ def children(
     """
     project = path or config.root
     chosen = [] if port is None else ["--port", str(port)]
-    scoring = Child(
-        "score",
-        command("run", "score", path=project, env=config.env),
-        told_ready(log, names(config).topic(STATUS), "score"),
-        DEADLINE,
-        after="serve",
-    )
-    auditing = Child(
-        "audit",
-        command("run", "audit", path=project, env=config.env),
-        told_ready(log, names(config).topic(STATUS), "audit"),
-        DEADLINE,
-        after="serve",
-        niceness=10,
-    )
+
+    def telling(name: str, **more: Any) -> Child:
+        """A process that is ready when it has told how it is doing."""
+        ready = told_ready(log, names(config).topic(STATUS), name)
+        return Child(name, command("run", name, path=project, env=config.env), ready, DEADLINE, **more)
+
     return [
-        Child(
-            "pipeline",
-            command("run", "pipeline", path=project, env=config.env),
-            told_ready(log, names(config).topic(STATUS), "pipeline"),
-            DEADLINE,
-        ),
+        telling("pipeline"),
         Child(
             "serve",
             command("run", "serve", *chosen, path=project, env=config.env),
             serve_ready(where.ready("serve")),
             DEADLINE,
         ),
-        *([scoring] if scores else []),
+        *([telling("score", after="serve")] if scores else []),
         # History can wait a moment: on a small machine it would only slow down what people wait for.
-        Child(
-            "archive",
-            command("run", "archive", path=project, env=config.env),
-            told_ready(log, names(config).topic(STATUS), "archive"),
-            DEADLINE,
-            after="serve",
-            niceness=10,
-        ),
-        *([auditing] if config.audit_most else []),
+        telling("archive", after="serve", niceness=10),
+        *([telling("audit", after="serve", niceness=10)] if config.audit_most else []),
     ]
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from headrace.audit.trace import counted, key_of
+from headrace.audit.trace import Counting
 from headrace.clock import micros
 from headrace.define.event import Event
-from headrace.define.exact import Key, Moment
 from headrace.define.stream import Stream
 from headrace.errors import DataError
 from headrace.project import Project
@@ -20,17 +19,9 @@ DEEPEST = 3
 """How deep below the project's folder sets are looked for."""
 
 
-class _Row(NamedTuple):
-    """A row of a set, as a view is asked for it."""
-
-    key: Key
-    moment: Moment
-
-
 def containing(project: Project, stream: Stream, event: Event) -> Iterator[dict[str, Any]]:
     """The training sets below a project's folder that have an event, with how many of their rows do."""
-    for folder in _sets(project.config.root):
-        told = read_manifest(folder)
+    for folder, told in _sets(project.config.root):
         if micros(told["created_at"]) <= event.arrived_at and told["asked"]["mode"] == "as_known":
             continue
         rows = sum(_rows(project, folder, told, stream, event).values())
@@ -43,23 +34,23 @@ def _rows(project: Project, folder: Path, told: dict[str, Any], stream: Stream, 
     asked, plan, found = told["asked"], project.plan(), dict[str, int]()
     for name in {each["view"] for each in told["features"].values() if "view" in each} & set(plan.versions):
         view = plan.view(name)[0].view
-        if view.stream.base != stream.base:
+        counting = Counting(view, stream, event)
+        if counting.key is None:
             continue
         rows = rows_of(folder, [asked["time"], *view.by], placed=asked["include_event"])
         if not set(view.by) <= set(rows.column_names):
             continue
         keys = zip(*(rows.column(column).to_pylist() for column in view.by), strict=True)
-        wanted = key_of(view, event)
-        there = (_Row(*pair) for pair in zip(keys, moments_of(rows, asked["time"]), strict=True) if pair[0] == wanted)
-        found[name] = sum(counted(view, each, stream, event) for each in there)
+        moments = moments_of(rows, asked["time"])
+        found[name] = sum(counting.at(key, moment) for key, moment in zip(keys, moments, strict=True))
     return found
 
 
-def _sets(root: Path) -> Iterator[Path]:
+def _sets(root: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The folders of training sets with their manifests."""
     for depth in range(1, DEEPEST + 1):
         for file in root.glob("/".join(["*"] * depth + [FILE])):
             try:
-                read_manifest(file.parent)
+                yield file.parent, read_manifest(file.parent)
             except DataError:
                 continue
-            yield file.parent
