@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from headrace.clock import MINUTE, SECOND
 from headrace.errors import MachineError
 from headrace.log import Message
+from headrace.store import HandOver, ProgressRow
 from tests.serve.conftest import NAMES, plan
 from tests.streams import BASE
 
@@ -221,6 +223,22 @@ def test_the_process_is_alive_before_it_is_ready(world):
     assert world.get("/health").json() == {"alive": True}
     answer = world.get("/ready")
     assert (answer.status_code, answer.json()["ready"]) == (503, False)
+
+
+def test_it_is_not_ready_while_history_that_was_filled_in_is_not_served(world):
+    (tiles, *_) = plan.tile_sets
+    filled = HandOver(tiles.fingerprint, "2", BASE, {}, {0: 0}, 1, "filled")
+    world.store.apply([filled], "runs", {0: 1})
+    world.serving.filler.step()
+    world.tell({"component": "pipeline", "at": BASE, "streams": {}, "tile_sets": {}})
+    world.serving.monitor.tick()
+    answer = world.get("/ready")
+    assert (answer.status_code, answer.json()["history"]) == (503, False)
+    said = ProgressRow(tiles.fingerprint, "2", {0: 0}, BASE)
+    world.store.apply([replace(filled, stage="serving"), said], "runs", {0: 2})
+    world.serving.monitor.tick()
+    answer = world.get("/ready")
+    assert (answer.status_code, answer.json()["history"]) == (200, True)
 
 
 def test_it_is_ready_when_log_store_and_pipeline_are(world):
