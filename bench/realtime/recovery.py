@@ -53,7 +53,7 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
             stack.callback(each.terminate)
         for turn in range(times + 1):
             with started(made) as process:
-                time.sleep(warm + (chance.uniform(0, longest) if turn < times else 0))
+                time.sleep(warm + (chance.uniform(0, longest) if turn < times else warm))
                 if turn < times:
                     kills.append(time.time())
                     os.killpg(process.pid, signal.SIGKILL)
