@@ -1,0 +1,183 @@
+"""One series, watched: its reference period, its baseline, its detector, and whether it is away from where it belongs.
+
+A series that is away raises no second alarm. It is watched again when it has come back, or when somebody closes the
+incident: then from its new level on. Alarms of all series go to `drift.incident`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from statistics import median
+
+import msgspec
+import numpy as np
+
+from headrace.clock import HOUR
+from headrace.drift.calibrate import Budget, Calibration, chosen, too_short
+from headrace.drift.detect import Detector
+from headrace.drift.season import CLIP, Baseline, Slot, fitted
+from headrace.drift.settings import Settings
+from headrace.drift.window import MEAN, UPWARD, parts
+
+KEPT = 14 * 24
+"""The newest windows of a series that are kept, for evidence."""
+LEAST_ALLOWANCE, MOST_ALLOWANCE = 0.25, 1.5
+
+
+class Point(msgspec.Struct, frozen=True, array_like=True):
+    """A series in a window: when it begins, the value, what was expected, and how far off is usual."""
+
+    start: int
+    value: float
+    expected: float
+    scale: float
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A series has moved: since when, by how much, from where to where; effects are in the series' own units."""
+
+    name: str
+    since: int
+    effect: float
+    before: float
+    now: float
+    times_least: float
+
+
+class Track(msgspec.Struct):
+    """All that is known of a series.
+
+    Parameters
+    ----------
+    name
+        Of the series.
+    collected
+        Its reference period as (slot, value), until it is calibrated.
+    calibration, baseline, detector
+        How it is watched; a series that is not says why in its calibration.
+    recent
+        Its newest windows.
+    incident, away_from
+        The incident it is in, and since which window, while it is away.
+    offset
+        By how much its level was moved when incidents were closed.
+    """
+
+    name: str
+    collected: list[tuple[Slot, float]] = []
+    calibration: Calibration | None = None
+    baseline: Baseline | None = None
+    detector: Detector | None = None
+    recent: list[Point] = []
+    incident: str | None = None
+    away_from: int = 0
+    offset: float = 0.0
+
+    @property
+    def watched(self) -> bool:
+        """Whether it has a detector."""
+        return self.detector is not None
+
+    def collect(self, slot: Slot, value: float | None) -> None:
+        """Take a window of the reference period in."""
+        if value is not None:
+            self.collected.append((slot, value))
+
+    def remember(self, start: int, value: float) -> None:
+        """Keep a value among the newest ones, without a baseline."""
+        self.recent.append(Point(start, value, value, 0.0))
+        del self.recent[:-KEPT]
+
+    def step(self, start: int, slot: Slot, value: float | None) -> Moved | None:
+        """Take a window in; what has moved, if it has now."""
+        if value is None or self.baseline is None or self.detector is None or self.calibration is None:
+            return None
+        level, scale = self.baseline.at(slot)
+        self.recent.append(Point(start, value, level + self.offset, scale))
+        del self.recent[:-KEPT]
+        if self.incident is not None:
+            return None
+        residual = max(-CLIP, min(CLIP, (value - level - self.offset) / scale)) - self.calibration.center
+        if not self.detector.update(residual, start):
+            return None
+        moved = self._moved(self.detector.since)
+        return moved if moved.times_least >= 1.0 else None
+
+    def _moved(self, since: int) -> Moved:
+        least = self.calibration.least if self.calibration is not None else 1.0
+        points = [point for point in self.recent if point.start >= since] or self.recent[-1:]
+        effect = median(point.value - point.expected for point in points)
+        before, now = median(point.expected for point in points), median(point.value for point in points)
+        return Moved(self.name, since, _short(effect), _short(before), _short(now), _short(abs(effect) / least))
+
+    def leave(self, incident: str, start: int) -> None:
+        """It is away, and its alarm is part of an incident."""
+        self.incident, self.away_from = incident, start
+
+    def is_back(self, settings: Settings) -> bool:
+        """Whether its newest windows are where they belong again."""
+        newest = self.recent[-settings.back_after :]
+        if len(newest) < settings.back_after or newest[0].start <= self.away_from or self.calibration is None:
+            return False
+        off = abs(median(point.value - point.expected for point in newest))
+        return off < 0.5 * max(self.calibration.least, median(point.scale for point in newest))
+
+    def return_to_level(self) -> None:
+        """Watch it from its old level on."""
+        self.incident = None
+        self.detector = None if self.detector is None else self.detector.anew()
+
+    def take_new_level(self, settings: Settings) -> None:
+        """Watch it from the level on that its newest windows have."""
+        newest = [point for point in self.recent[-settings.back_after :] if point.start >= self.away_from]
+        if newest:
+            self.offset = _short(self.offset + median(point.value - point.expected for point in newest))
+        self.return_to_level()
+
+
+def calibrate(track: Track, settings: Settings, *, rate: float) -> None:
+    """Learn the baseline of a series from its reference period, and set its detector to a budget."""
+    slots, values = [slot for slot, _ in track.collected], [value for _, value in track.collected]
+    level = median(values)
+    least = settings.least(track.name, level)
+    baseline, left = fitted(slots, values, floor=least / 10)
+    residuals = np.clip(left, -CLIP, CLIP)
+    center = float(residuals.mean())
+    usual = float(np.median([scale for row in baseline.scales for scale in row]))
+    allowance = min(MOST_ALLOWANCE, max(LEAST_ALLOWANCE, least / usual / 2))
+    measure, _ = parts(track.name)
+    found = chosen(
+        settings.detector,
+        residuals - center,
+        Budget(rate, settings.length, _seed(settings.seed, track.name)),
+        allowance=float(f"{allowance:.6g}"),
+        upward=measure in UPWARD,
+    )
+    track.baseline, track.detector, track.collected = baseline, found.detector, []
+    track.calibration = Calibration(
+        windows=len(values),
+        level=_short(level),
+        center=_short(center),
+        least=_short(least),
+        allowed=_short(rate),
+        expected=_short(found.expected),
+        apart=measure in (MEAN, *UPWARD) and abs(level) >= least,
+    )
+
+
+def cannot(track: Track, settings: Settings) -> str | None:
+    """Why a series cannot be calibrated; None if it can."""
+    if not track.collected:
+        return "no window of the reference period says anything of it"
+    first, last = track.collected[0][0], track.collected[-1][0]
+    hours = (last.date - first.date) * 24 + last.hour - first.hour
+    return too_short(len(track.collected), hours * HOUR + settings.length)
+
+
+def _seed(seed: int, name: str) -> int:
+    """A seed for each series, the same on every machine."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8], "big")
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
