@@ -66,7 +66,7 @@ def test_inputs_that_move_without_the_error_say_so():
 
 
 def test_whether_the_error_moved_is_open_until_labels_come():
-    given = msgspec.structs.replace(QUICK, labels_after=7 * 24 * HOUR)
+    given = msgspec.structs.replace(QUICK, labels_after=72 * HOUR)
     inputs, outputs = amounts(HOURS, moved=CHANGE), errors(HOURS, moved=CHANGE)
     watching = watched(inputs, given)
     assert only(watching).error_moved is None

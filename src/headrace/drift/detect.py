@@ -16,6 +16,8 @@ from headrace.score.library import library
 
 HELD = 2_000
 """Residuals a detector of river is made of again after a restart."""
+FIRING = 24
+"""Updates for which a detector of river goes on saying that something has changed."""
 RIVER: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "adwin": ("river.drift", "ADWIN", "delta", {"clock": 1}),
     "ddm": ("river.drift.binary", "DDM", "drift_threshold", {}),
@@ -90,6 +92,8 @@ class River(msgspec.Struct, tag="river", dict=True):
         Which one, and its calibrated parameter.
     residuals, starts
         What it has seen of late.
+    firing
+        For how many updates it still says so.
 
     Examples
     --------
@@ -103,6 +107,7 @@ class River(msgspec.Struct, tag="river", dict=True):
     parameter: float
     residuals: list[float] = []
     starts: list[int] = []
+    firing: int = 0
 
     def update(self, residual: float, start: int) -> bool:
         """Take a residual in; whether it is too much now."""
@@ -116,7 +121,9 @@ class River(msgspec.Struct, tag="river", dict=True):
         self.residuals.append(residual)
         self.starts.append(start)
         made.update(scaled(residual))
-        return bool(made.drift_detected)
+        # River tells of a change once, and what follows from it may take some windows to be seen.
+        self.firing = FIRING if made.drift_detected else max(0, self.firing - 1)
+        return self.firing > 0
 
     @property
     def since(self) -> int:

@@ -75,7 +75,7 @@ class Lane(msgspec.Struct):
                 self._calibrate(settings, alone)
             return []
         if not self.calibrated:
-            if isinstance(settings.reference, tuple) and window.end <= settings.reference[0]:
+            if isinstance(settings.reference, tuple) and window.start < settings.reference[0]:
                 return []
             self._calibrate(settings, alone)
         moves = self._watch(window, slot, values)
@@ -85,11 +85,11 @@ class Lane(msgspec.Struct):
             ledger.labels_through(window.end, settings)
         return found
 
-    def settle(self, incident: str, settings: Settings) -> None:
+    def settle(self, incident: str) -> None:
         """An incident was closed: its series are watched from where they are now."""
         for track in self.tracks.values():
             if track.incident == incident:
-                track.take_new_level(settings)
+                track.take_new_level()
 
     def _in_reference(self, window: Window, settings: Settings) -> bool:
         if isinstance(settings.reference, int):

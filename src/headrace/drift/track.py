@@ -7,6 +7,7 @@ incident: then from its new level on. Alarms of all series go to `drift.incident
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from statistics import median
 
 import msgspec
@@ -21,6 +22,12 @@ from headrace.drift.window import MEAN, UPWARD, parts
 
 KEPT = 14 * 24
 """The newest windows of a series that are kept, for evidence."""
+FEWEST_AWAY = 3
+"""Windows that must be off before a series has moved; of three, one wild window is not the middle one."""
+FORGOTTEN = 24
+"""Windows after which a change that is too small is no longer waited for."""
+SETTLED = 7 * 24
+"""The newest windows that a new level is taken from."""
 LEAST_ALLOWANCE, MOST_ALLOWANCE = 0.25, 1.5
 
 
@@ -100,15 +107,14 @@ class Track(msgspec.Struct):
         residual = max(-CLIP, min(CLIP, (value - level - self.offset) / scale)) - self.calibration.center
         if not self.detector.update(residual, start):
             return None
-        moved = self._moved(self.detector.since)
-        return moved if moved.times_least >= 1.0 else None
-
-    def _moved(self, since: int) -> Moved:
-        least = self.calibration.least if self.calibration is not None else 1.0
-        points = [point for point in self.recent if point.start >= since] or self.recent[-1:]
-        effect = median(point.value - point.expected for point in points)
-        before, now = median(point.expected for point in points), median(point.value for point in points)
-        return Moved(self.name, since, _short(effect), _short(before), _short(now), _short(abs(effect) / least))
+        since = self.detector.since
+        points = [point for point in self.recent if point.start >= since]
+        moved = _moved(self.name, points, self.calibration.least) if len(points) >= FEWEST_AWAY else None
+        if moved is not None and moved.times_least < 1.0:
+            # Certain, and too small to matter. To go on from here would date a later change back to this one.
+            self.detector = self.detector.anew() if len(points) >= FORGOTTEN else self.detector
+            return None
+        return moved
 
     def leave(self, incident: str, start: int) -> None:
         """It is away, and its alarm is part of an incident."""
@@ -127,12 +133,18 @@ class Track(msgspec.Struct):
         self.incident = None
         self.detector = None if self.detector is None else self.detector.anew()
 
-    def take_new_level(self, settings: Settings) -> None:
+    def take_new_level(self) -> None:
         """Watch it from the level on that its newest windows have."""
-        newest = [point for point in self.recent[-settings.back_after :] if point.start >= self.away_from]
+        newest = [point for point in self.recent[-SETTLED:] if point.start >= self.away_from]
         if newest:
             self.offset = _short(self.offset + median(point.value - point.expected for point in newest))
         self.return_to_level()
+
+
+def _moved(name: str, points: Sequence[Point], least: float) -> Moved:
+    effect = median(point.value - point.expected for point in points)
+    before, now = median(point.expected for point in points), median(point.value for point in points)
+    return Moved(name, points[0].start, _short(effect), _short(before), _short(now), _short(abs(effect) / least))
 
 
 def calibrate(track: Track, settings: Settings, *, rate: float) -> None:

@@ -120,7 +120,8 @@ class Watching:
 
     def _take(self, window: Window) -> list[Alarm]:
         """The columns now; the measures when the labels of a window are there."""
-        state, found = self._state, []
+        state = self._state
+        found: list[Alarm] = []
         if window.columns or not window.measures:
             found += self._release(window.end - 1)
             if state.inputs.is_new(window):
@@ -138,7 +139,8 @@ class Watching:
 
     def _release(self, now: int) -> list[Alarm]:
         """Judge the errors of windows whose labels are there by now."""
-        state, found = self._state, []
+        state = self._state
+        found: list[Alarm] = []
         while state.held and state.held[0].end + state.settings.labels_after <= now:
             window = state.held.pop(0)
             values = self._measuring.errors(window)
@@ -154,7 +156,7 @@ class Watching:
         """It is over, or it is how things are now: its series are watched from their new level on."""
         closed = self._state.ledger.change(incident, Change(CLOSED, who, why, when))
         for lane in (self._state.inputs, self._state.errors):
-            lane.settle(incident, self._state.settings)
+            lane.settle(incident)
         return closed
 
     def incident(self, name: str) -> Incident:
