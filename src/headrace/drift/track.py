@@ -109,7 +109,7 @@ class Track(msgspec.Struct):
             return None
         since = self.detector.since
         points = [point for point in self.recent if point.start >= since]
-        moved = _moved(self.name, points, self.calibration.least) if len(points) >= FEWEST_AWAY else None
+        moved = _moved(self.name, since, points, self.calibration.least) if len(points) >= FEWEST_AWAY else None
         if moved is not None and moved.times_least < 1.0:
             # Certain, and too small to matter. To go on from here would date a later change back to this one.
             self.detector = self.detector.anew() if len(points) >= FORGOTTEN else self.detector
@@ -141,10 +141,10 @@ class Track(msgspec.Struct):
         self.return_to_level()
 
 
-def _moved(name: str, points: Sequence[Point], least: float) -> Moved:
+def _moved(name: str, since: int, points: Sequence[Point], least: float) -> Moved:
     effect = median(point.value - point.expected for point in points)
     before, now = median(point.expected for point in points), median(point.value for point in points)
-    return Moved(name, points[0].start, _short(effect), _short(before), _short(now), _short(abs(effect) / least))
+    return Moved(name, since, _short(effect), _short(before), _short(now), _short(abs(effect) / least))
 
 
 def calibrate(track: Track, settings: Settings, *, rate: float) -> None:
