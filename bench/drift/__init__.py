@@ -1,1 +1,1 @@
-"""The drift bench: streams of hourly windows whose changes are known, and who finds them, how soon, how often wrongly."""
+"""The drift bench: streams of hourly windows whose changes are known, and who finds them, how soon, how wrongly."""

@@ -1,8 +1,8 @@
 """Who competes: Headrace, two dummies, and the detectors of river as they come.
 
-Each takes a stream and gives the hours in which it raised an alarm. River's detectors have their defaults and are fed the
-values as they are, one an hour. Those for single errors are also fed ten predictions of each hour, drawn at random, and an
-hour with an alarm counts once.
+Each takes a stream and gives the hours in which it raised an alarm. River's detectors have their defaults and are
+fed the values as they are, one an hour. Those for single errors are also fed ten predictions of each hour, drawn at
+random, and an hour with an alarm counts once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run the drift bench: `python -m bench.drift.run [--quick]` prints a table of every competitor on every stream.
 
-The target: of the detectors of river that find at least as many of the abrupt changes as Headrace, the one with the fewest
-false alarms on the seasonal streams has at least ten times as many as Headrace.
+The target: of the detectors of river that find at least as many of the abrupt changes as Headrace, the one with the
+fewest false alarms on the seasonal streams has at least ten times as many as Headrace.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def table(measured: dict[str, Any]) -> str:
             lines.append(f"  {name:24}{cells[0]:>8}{cells[1]:>9}{cells[2]:>9}{cells[3]:>13}")
     for about, said in measured["target"].items():
         ours, best = said["false_per_month"][OURS], said["false_per_month"][said["best"]]
-        lines += ["", f"{about}: headrace finds {said['found'][OURS]:.0%} of the abrupt changes; {ours:.3f} false a month"]
+        found = said["found"][OURS]
+        lines += ["", f"{about}: headrace finds {found:.0%} of the abrupt changes; {ours:.3f} false a month"]
         lines += [f"  best of river that finds as many: {said['best']}, {best:.3f} a month; target met: {said['met']}"]
     return "\n".join(lines)
 

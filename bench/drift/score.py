@@ -1,7 +1,7 @@
 """How good a row of alarms is: which changes it found and how soon, and how often it was wrong.
 
-An alarm within the patience of a change has found it; the first one counts, and those after it are repeats. An alarm at any
-other time is false. Nothing counts in the first weeks, in which Headrace learns and the others may.
+An alarm within the patience of a change has found it; the first one counts, and those after it are repeats. An alarm
+at any other time is false. Nothing counts in the first weeks, in which Headrace learns and the others may.
 """
 
 from __future__ import annotations

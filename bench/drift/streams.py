@@ -1,9 +1,9 @@
 """A year of hourly windows with a daily and a weekly rhythm, and changes that are known.
 
-Days have a peak, weekends are flatter and lower, traffic doubles over the year, and what is left over is like itself from
-hour to hour. That is so in all streams; those that are called seasonal have nothing else, and every alarm there is false.
-What competitors see is `values`, one number an hour as people would feed it: the share of wrong predictions, the mean of a
-feature, the share of nulls. Headrace sees windows with the same numbers in them.
+Days have a peak, weekends are flatter and lower, traffic doubles over the year, and what is left over is like itself
+from hour to hour. That is so in all streams; those that are called seasonal have nothing else, and every alarm
+there is false.  What competitors see is `values`, one number an hour as people would feed it: the share of wrong
+predictions, the mean of a feature, the share of nulls. Headrace sees windows with the same numbers in them.
 """
 
 from __future__ import annotations

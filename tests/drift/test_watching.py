@@ -62,7 +62,7 @@ def test_an_error_that_moves_under_stable_inputs_is_the_concepts():
 def test_inputs_that_move_without_the_error_say_so():
     incident = only(watched(together(amounts(HOURS, moved=CHANGE), errors(HOURS))))
     assert (incident.kind, incident.error_moved) == ("inputs", False)
-    assert "has not moved" in incident.says
+    assert "did not move" in incident.says
 
 
 def test_whether_the_error_moved_is_open_until_labels_come():

@@ -1,8 +1,8 @@
 """The threshold of a detector, so that it is false no more often than its share of the budget allows.
 
-The residuals of the reference period are put together anew, many times, in blocks of two days (a moving-block bootstrap:
-what follows from hour to hour stays together). A detector that runs over years of such months shows how often it is false.
-What the period never held cannot be in them; half of the budget is kept back for that.
+The residuals of the reference period are put together anew, many times, in blocks of two days (a moving-block
+bootstrap: what follows from hour to hour stays together). A detector that runs over years of such months shows how
+often it is false.  What the period never held cannot be in them; half of the budget is kept back for that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sequential detectors: fed one residual after the other, each says when too much has come together.
 
-The state of a detector is plain data, so that one which is read from JSON goes on as if nothing had been. Which threshold
-is right is worked out by `drift.calibrate`; what an alarm means is said by `drift.track`.
+The state of a detector is plain data, so that one which is read from JSON goes on as if nothing had been. Which
+threshold is right is worked out by `drift.calibrate`; what an alarm means is said by `drift.track`.
 """
 
 from __future__ import annotations

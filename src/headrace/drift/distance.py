@@ -1,8 +1,8 @@
 """How far a column in a window is from its reference, in seven ways.
 
 Each function takes the reference and what the window held, and gives None where the window says nothing: it is empty,
-all of it is null, or the measure has no meaning for the column. None is never a NaN. Everything is computed over bins, so
-each says how far it may be from the same measure over the single values.
+all of it is null, or the measure has no meaning for the column. None is never a NaN. Everything is computed over
+bins, so each says how far it may be from the same measure over the single values.
 """
 
 from __future__ import annotations

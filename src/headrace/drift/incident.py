@@ -1,8 +1,8 @@
 """Alarms become incidents: one for each cause, with an id that a replay gives again.
 
-An alarm joins the incident whose change began near its own. The series that moved furthest, measured in the least effects
-that matter, names it; the others explain it. Incidents are plain data. Where they are kept is not said here; `drift.plot`
-draws them.
+An alarm joins the incident whose change began near its own. The series that moved furthest, measured in the least
+effects that matter, names it; the others explain it. Incidents are plain data. Where they are kept is not said here;
+`drift.plot` draws them.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Incident(msgspec.Struct, frozen=True):
     @property
     def says(self) -> str:
         """The incident in a few sentences."""
-        error = {True: "The model's error moved too.", False: "The model's error has not moved.", None: "No labels yet."}
+        error = {True: "The model's error moved too.", False: "The model's error did not move.", None: "No labels yet."}
         told = [f"{self.model} version {self.version}, {self.kind}: {self.moved.says}."]
         told += [f"With it moved {', '.join(each.series for each in self.explaining)}."] if self.explaining else []
         told += [] if self.kind == CONCEPT else [error[self.error_moved]]
@@ -205,13 +205,21 @@ def kind_of(alarms: Sequence[Alarm]) -> str:
     furthest: dict[str, float] = {}
     for alarm in alarms:
         measure, column = parts(alarm.series)
-        of = CONCEPT if column is None else QUALITY if measure in (NULLS, NEW) else SCORES if column == SCORE else INPUTS
+        of = _chain(measure, column)
         furthest[of] = max(furthest.get(of, 0.0), alarm.times_least)
     if QUALITY in furthest:
         return QUALITY
     if INPUTS in furthest:
         return CONCEPT if furthest.get(CONCEPT, 0.0) >= UNEXPLAINED * furthest[INPUTS] else INPUTS
     return CONCEPT if CONCEPT in furthest else SCORES
+
+
+def _chain(measure: str, column: str | None) -> str:
+    if column is None:
+        return CONCEPT
+    if measure in (NULLS, NEW):
+        return QUALITY
+    return SCORES if column == SCORE else INPUTS
 
 
 def is_error(series: str) -> bool:

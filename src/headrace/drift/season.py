@@ -1,8 +1,9 @@
 """What is usual at an hour of a day: the level and the spread of a series, learnt from its reference period.
 
-Learnt once, and not moved afterwards: a baseline that follows its series would follow a slow drift too. The day of the
-week counts when the period has three weeks. Where few windows tell of a slot, it is taken to be like its neighbours: each
-correction is shrunk by how little it rests on. What is left over after the baseline goes to `drift.detect`.
+Learnt once, and not moved afterwards: a baseline that follows its series would follow a slow drift too. The day
+of the week counts when the period has three weeks. Where few windows tell of a slot, it is taken to be like its
+neighbours: each correction is shrunk by how little it rests on. What is left over after the baseline goes to
+`drift.detect`.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def fitted(slots: Sequence[Slot], values: Sequence[float], floor: float) -> Fitt
     >>> hours = [slot_of(at * 3_600_000_000) for at in range(24 * 7)]
     >>> usual = fitted(hours, [float(slot.hour) for slot in hours], floor=0.1).baseline
     >>> [round(usual.at(slot)[0], 1) for slot in hours[:3]]
-    [1.4, 2.3, 3.2]
+    [0.8, 1.7, 2.6]
     """
     numbers, hours = np.array(values, dtype=np.float64), np.array([slot.hour for slot in slots], dtype=np.intp)
     known = len({slot.date for slot in slots if slot.day == HOLIDAY}) >= ENOUGH_HOLIDAYS

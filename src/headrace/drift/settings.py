@@ -1,4 +1,4 @@
-"""How a model is watched: the budget of false alarms, what is too small to matter, the calendar, the reference period."""
+"""How a model is watched: the budget of false alarms, the least that matters, the calendar, the reference period."""
 
 from __future__ import annotations
 

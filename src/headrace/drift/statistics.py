@@ -1,7 +1,7 @@
 """What one column held in one window, so that parts of a window can be counted apart and merged.
 
-Counts merge exactly, in any order. Means and squares are floats: merged in another order they differ in the last digits,
-which is why `drift.window` rounds what it takes from them. Next come `drift.distance` and `drift.window`.
+Counts merge exactly, in any order. Means and squares are floats: merged in another order they differ in the last
+digits, which is why `drift.window` rounds what it takes from them. Next come `drift.distance` and `drift.window`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A model, watched: closed windows in event-time order go in, alarms and incidents come out.
 
-Nothing here reads a clock or keeps a file. The same windows give the same incidents, in whatever batches they come, and a
-`Watching` that is written to JSON and read again goes on as if nothing had been. What people do (`acknowledge`, `close`) is
-part of that order.
+Nothing here reads a clock or keeps a file. The same windows give the same incidents, in whatever batches they come,
+and a `Watching` that is written to JSON and read again goes on as if nothing had been. What people do (`acknowledge`,
+`close`) is part of that order.
 """
 
 from __future__ import annotations
