@@ -54,7 +54,7 @@ def always(stream: Stream) -> list[int]:
     return list(range(len(stream.values)))
 
 
-def never(stream: Stream) -> list[int]:
+def never(_: Stream) -> list[int]:
     """No alarm."""
     return []
 
@@ -96,11 +96,11 @@ RAW: dict[str, Competitor] = {
     "ADWIN": by_hour(drift.ADWIN),
     "PageHinkley": by_hour(drift.PageHinkley),
     "KSWIN": by_hour(lambda: drift.KSWIN(seed=7)),
-    "HDDM_A": by_hour(binary.HDDM_A),
-    "HDDM_W": by_hour(binary.HDDM_W),
+    "HDDM_A": by_hour(binary.HDDMA),
+    "HDDM_W": by_hour(binary.HDDMW),
     "DDM, single errors": by_prediction(binary.DDM),
-    "HDDM_A, single errors": by_prediction(binary.HDDM_A),
-    "HDDM_W, single errors": by_prediction(binary.HDDM_W),
+    "HDDM_A, single errors": by_prediction(binary.HDDMA),
+    "HDDM_W, single errors": by_prediction(binary.HDDMW),
     "ADWIN, single errors": by_prediction(drift.ADWIN),
 }
 COMPETITORS: dict[str, Competitor] = {OURS: headrace(), **DUMMIES, **RAW}

@@ -219,5 +219,3 @@ def stream(name: str, seed: int, months: int = 12) -> Stream:
     how, what = STREAMS[name]
     chance = np.random.default_rng([seed, list(STREAMS).index(name)])
     return how(name, what, months * MONTH, chance)
-
-

@@ -45,7 +45,7 @@ def test_page_hinkley_sees_both_directions_unless_only_a_rise_counts():
 def test_a_detector_of_river_goes_on_after_a_restart(name, monkeypatch):
     monkeypatch.setattr(detecting, "HELD", 40)
     chance = np.random.default_rng(3)
-    values = [*chance.normal(0, 1, 150), *chance.normal(2, 1, 60)]
+    values = [*chance.normal(0, 1, 150).tolist(), *chance.normal(2, 1, 60).tolist()]
     parameter = 3.0 if name == "ddm" else 0.01
     whole, restarted = River(name, parameter), River(name, parameter)
     for at, value in enumerate(values):
@@ -111,7 +111,7 @@ def false_alarms(budget, *, seeds, weeks=9):
 
 
 def test_false_alarms_keep_to_their_budget_on_fresh_seasonal_noise():
-    assert false_alarms(1.0, seeds=20) <= 1.0
+    assert false_alarms(1.0, seeds=12) <= 1.0
 
 
 def test_a_larger_budget_is_made_use_of():

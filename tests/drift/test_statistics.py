@@ -73,7 +73,8 @@ def test_a_value_is_in_the_bin_between_its_edges(value):
 
 
 def test_a_manifest_of_one_value_has_it_in_the_first_bin():
-    told = {"nulls": 0, "null_rate": 0.0, "mean": 3.0, "stddev": 0.0, "histogram": {"edges": [3.0] * 21, "counts": [7] + [0] * 19}}
+    histogram = {"edges": [3.0] * 21, "counts": [7] + [0] * 19}
+    told = {"nulls": 0, "null_rate": 0.0, "mean": 3.0, "stddev": 0.0, "histogram": histogram}
     reference = reference_of(told)
     assert counted([3.0] * 7 + [2.0, 4.0], reference).counts == (1, 7, *[0] * 19, 1)
     assert reference.counts == (0, 7, *[0] * 20)
@@ -81,7 +82,13 @@ def test_a_manifest_of_one_value_has_it_in_the_first_bin():
 
 def test_moments_are_microseconds():
     edges = [f"2026-01-{day:02}T00:00:00Z" for day in range(1, 4)]
-    told = {"nulls": 0, "null_rate": 0.0, "mean": edges[1], "stddev": 5.0, "histogram": {"edges": edges, "counts": [1, 2]}}
+    told = {
+        "nulls": 0,
+        "null_rate": 0.0,
+        "mean": edges[1],
+        "stddev": 5.0,
+        "histogram": {"edges": edges, "counts": [1, 2]},
+    }
     reference = reference_of(told)
     assert reference.edges == (1767225600e6, 1767312000e6, 1767398400e6)
     assert reference.mean == 1767312000e6
@@ -90,7 +97,13 @@ def test_moments_are_microseconds():
 def test_categories_beyond_the_named_ones_are_known_from_the_rows_of_the_set():
     told = {
         "city": {"nulls": 0, "null_rate": 0.0, "distinct": 99, "top": [{"value": "Ulm", "rows": 5}]},
-        "amount": {"nulls": 2, "null_rate": 0.1, "mean": 0.5, "stddev": 0.2, "histogram": {"edges": [0, 1], "counts": [18]}},
+        "amount": {
+            "nulls": 2,
+            "null_rate": 0.1,
+            "mean": 0.5,
+            "stddev": 0.2,
+            "histogram": {"edges": [0, 1], "counts": [18]},
+        },
         "tags": {"nulls": 0, "null_rate": 0.0, "distinct": 3},
     }
     made = references_of(told)

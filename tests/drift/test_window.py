@@ -12,7 +12,9 @@ from headrace.drift.window import Measuring
 from headrace.errors import DataError
 from tests.drift.worlds import AMOUNT, REFERENCES, amounts, hour
 
-SHIFTED = Reference(rows=9, null_rate=0.0, mean=0.0, stddev=1.0, edges=(-4.0, -1.0, 0.0, 1.0, 2.0), counts=AMOUNT.counts)
+SHIFTED = Reference(
+    rows=9, null_rate=0.0, mean=0.0, stddev=1.0, edges=(-9.0, -1.0, 0.0, 1.0, 4.0), counts=AMOUNT.counts
+)
 
 
 def test_numbers_and_texts_have_their_measures():

@@ -13,14 +13,19 @@ START = 1_767_571_200_000_000
 """A Monday."""
 WEEK = 7 * 24
 AMOUNT = Reference(
-    rows=1_000, null_rate=0.0, mean=0.0, stddev=1.0, edges=(-2.0, -1.0, 0.0, 1.0, 2.0), counts=(0, 160, 340, 340, 160, 0)
+    rows=1_000,
+    null_rate=0.0,
+    mean=0.0,
+    stddev=1.0,
+    edges=(-4.0, -1.0, 0.0, 1.0, 4.0),
+    counts=(0, 160, 340, 340, 160, 0),
 )
 COUNTRY = Reference(rows=1_000, null_rate=0.0, texts={"DE": 600, "FR": 400})
 REFERENCES = {"amount": AMOUNT, "country": COUNTRY}
 QUICK = Settings(reference=2 * WEEK, false_alarms_per_month=0.5)
 
 
-def hour(at):
+def hour(at: int) -> tuple[int, int]:
     return START + at * HOUR, START + (at + 1) * HOUR
 
 

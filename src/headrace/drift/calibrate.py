@@ -24,7 +24,7 @@ SHORTEST = 3 * DAY
 """How long it must be at least."""
 STEPS = 200_000
 """Residuals that a Page-Hinkley detector is run over to calibrate it."""
-RIVER_STEPS = 40_000
+RIVER_STEPS = 20_000
 REPLICATES = 20
 HELD_BACK = 0.5
 _TAIL = 100
@@ -119,7 +119,8 @@ def chosen(name: str, residuals: Floats, budget: Budget, *, allowance: float, up
     months = resampled(residuals, RIVER_STEPS, budget)
     found = Chosen(River(name, _GRIDS[name][-1]), 0.0)
     for parameter in _GRIDS[name]:
-        rate = _alarms(name, parameter, months) * budget.per_month / RIVER_STEPS
+        most = HELD_BACK * budget.rate * RIVER_STEPS / budget.per_month
+        rate = _alarms(name, parameter, months, most) * budget.per_month / RIVER_STEPS
         found = Chosen(River(name, parameter), rate)
         if rate <= HELD_BACK * budget.rate:
             break
@@ -150,14 +151,16 @@ def resampled(residuals: Floats, steps: int, budget: Budget) -> Floats:
     block = max(2, min(len(residuals) // 4, 2 * DAY // budget.length))
     known = np.array([_put_together(residuals, len(residuals), block, chance).mean() for _ in range(REPLICATES)])
     runs = [_put_together(residuals, steps // REPLICATES, block, chance) for _ in range(REPLICATES)]
-    return np.array(runs) - (known - residuals.mean())[:, None]
+    shifted: Floats = np.array(runs) - (known - residuals.mean())[:, None]
+    return shifted
 
 
 def _put_together(residuals: Floats, steps: int, block: int, chance: np.random.Generator) -> Floats:
     starts = chance.integers(0, len(residuals), size=-(-steps // block))
     # The end of the period is followed by its beginning, so that each window is drawn as often as any other.
     places = (starts[:, None] + np.arange(block)[None, :]).ravel()[:steps] % len(residuals)
-    return residuals[places]
+    drawn: Floats = residuals[places]
+    return drawn
 
 
 def peaks(steps: Floats) -> Floats:
@@ -171,7 +174,8 @@ def peaks(steps: Floats) -> Floats:
     # A run begins at zero, so that a rise does not go on from one run into the next.
     flat = np.concatenate([np.zeros((len(above), 1)), above], axis=1).ravel()
     highest = np.maximum.reduceat(flat, np.flatnonzero(flat <= 0.0))
-    return highest[highest > 0.0]
+    risen: Floats = highest[highest > 0.0]
+    return risen
 
 
 def beyond(highest: Floats, allowed: float) -> float:
@@ -191,10 +195,12 @@ def beyond(highest: Floats, allowed: float) -> float:
     return float(highest[tail] + falls * np.log(max(tail / allowed, 1.0)))
 
 
-def _alarms(name: str, parameter: float, months: Floats) -> int:
-    """How often a detector of river is false over all runs; it starts anew with each."""
+def _alarms(name: str, parameter: float, months: Floats, most: float) -> int:
+    """How often a detector of river is false over all runs, counted until it is too often; it starts anew with each."""
     found = 0
     for run in months:
+        if found > most:
+            break
         made = river_detector(name, parameter)
         for residual in run.tolist():
             made.update(scaled(residual))

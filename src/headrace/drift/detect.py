@@ -21,8 +21,8 @@ FIRING = 24
 RIVER: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "adwin": ("river.drift", "ADWIN", "delta", {"clock": 1}),
     "ddm": ("river.drift.binary", "DDM", "drift_threshold", {}),
-    "hddm-a": ("river.drift.binary", "HDDM_A", "drift_confidence", {"two_sided_test": True}),
-    "hddm-w": ("river.drift.binary", "HDDM_W", "drift_confidence", {"two_sided_test": True}),
+    "hddm-a": ("river.drift.binary", "HDDMA", "drift_confidence", {"two_sided_test": True}),
+    "hddm-w": ("river.drift.binary", "HDDMW", "drift_confidence", {"two_sided_test": True}),
 }
 """Detectors of river by name: module, class, the parameter that is calibrated, and what else they are told."""
 

@@ -136,8 +136,8 @@ def _rows(told: Mapping[str, Any]) -> int:
     """The rows of a column, or at least so many."""
     nulls, rate = int(told.get("nulls") or 0), float(told.get("null_rate") or 0.0)
     if told.get("histogram"):
-        return nulls + sum(told["histogram"]["counts"])
-    named = nulls + sum(each["rows"] for each in told.get("top") or ())
+        return nulls + sum(map(int, told["histogram"]["counts"]))
+    named = nulls + sum(int(each["rows"]) for each in told.get("top") or ())
     return max(named, round(nulls / rate)) if rate else named
 
 
