@@ -90,7 +90,7 @@ def by_prediction(make: Callable[[], Any]) -> Competitor:
     return alarms
 
 
-OURS = "headrace"
+OURS = "headrace, 0.1 a month"
 DUMMIES: dict[str, Competitor] = {"always": always, "never": never}
 RAW: dict[str, Competitor] = {
     "ADWIN": by_hour(drift.ADWIN),
@@ -103,4 +103,4 @@ RAW: dict[str, Competitor] = {
     "HDDM_W, single errors": by_prediction(binary.HDDMW),
     "ADWIN, single errors": by_prediction(drift.ADWIN),
 }
-COMPETITORS: dict[str, Competitor] = {OURS: headrace(), **DUMMIES, **RAW}
+COMPETITORS: dict[str, Competitor] = {OURS: headrace(budget=0.1), "headrace, 1 a month": headrace(), **DUMMIES, **RAW}

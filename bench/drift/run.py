@@ -61,12 +61,12 @@ def table(measured: dict[str, Any]) -> str:
     figures: Figures = measured["figures"]
     lines = []
     for each in STREAMS:
-        lines += ["", each, f"  {'':24}{'missed':>8}{'delay h':>9}{'repeats':>9}{'false/month':>13}"]
+        lines += ["", each, f"  {'':26}{'missed':>8}{'delay h':>9}{'repeats':>9}{'false/month':>13}"]
         for name, held in figures.items():
             told = held[each]
             shown = [told["missed"], told["delay_median_h"], told["repeats"], told["false_per_month"]]
             cells = ["-" if value is None else f"{value:.2f}" for value in shown]
-            lines.append(f"  {name:24}{cells[0]:>8}{cells[1]:>9}{cells[2]:>9}{cells[3]:>13}")
+            lines.append(f"  {name:26}{cells[0]:>8}{cells[1]:>9}{cells[2]:>9}{cells[3]:>13}")
     for about, said in measured["target"].items():
         ours, best = said["false_per_month"][OURS], said["false_per_month"][said["best"]]
         found = said["found"][OURS]

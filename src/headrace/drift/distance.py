@@ -24,10 +24,10 @@ Floats = npt.NDArray[np.float64]
 def psi(reference: Reference, window: Statistics) -> float | None:
     """The population stability index: the sum of `(p - q) * ln(p / q)` over bins or categories.
 
-    Half a row is added to every bin on both sides, unless both are empty, so that an empty bin is not infinitely far: a share moves by less
-    than `bins / (2 * rows + bins)`. Bins can only hide a difference: without the smoothing, it is at most that of the
-    single values. Without any drift, a window of n rows has a PSI of about `(bins - 1) / n`, which is why it is judged
-    against what is usual (`drift.season`) and not against zero.
+    Half a row is added to every bin on both sides, unless both are empty, so that an empty bin is not infinitely far.
+    A share moves by less than `bins / (2 * rows + bins)`. Bins can only hide a difference: without the smoothing, it is
+    at most that of the single values. Without any drift, a window of n rows has a PSI of about `(bins - 1) / n`, which
+    is why it is judged against what is usual (`drift.season`) and not against zero.
 
     Examples
     --------

@@ -78,7 +78,7 @@ class Lane(msgspec.Struct):
             if isinstance(settings.reference, tuple) and window.start < settings.reference[0]:
                 return []
             self._calibrate(settings, alone)
-        moves = self._watch(window, slot, values)
+        moves = self._watch(window, slot, values, settings)
         self._look_for_returns(window, settings, ledger)
         found = [self._alarm(moved, window, settings, ledger) for moved in moves]
         if self.errors and any(track.watched and is_error(name) for name, track in self.tracks.items()):
@@ -126,7 +126,7 @@ class Lane(msgspec.Struct):
         for track in able:
             calibrate(track, settings, rate=budget / len(able))
 
-    def _watch(self, window: Window, slot: Slot, values: Mapping[str, float | None]) -> list[Moved]:
+    def _watch(self, window: Window, slot: Slot, values: Mapping[str, float | None], settings: Settings) -> list[Moved]:
         """What has moved in a window, furthest first."""
         moves: list[Moved] = []
         for name, value in values.items():
@@ -137,7 +137,7 @@ class Lane(msgspec.Struct):
             if is_segment(name):
                 if value is not None:
                     track.remember(window.start, value)
-            elif (moved := track.step(window.start, slot, value)) is not None:
+            elif (moved := track.step(window.start, slot, value, settings)) is not None:
                 moves.append(moved)
         return sorted(moves, key=lambda moved: (-moved.times_least, moved.name))
 

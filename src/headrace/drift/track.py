@@ -66,8 +66,9 @@ class Track(msgspec.Struct):
         Its newest windows.
     incident, away_from
         The incident it is in, and since which window, while it is away.
-    offset
-        By how much its level was moved when incidents were closed.
+    offset, stretch
+        By how much its level was moved and its scale widened when an incident was closed. They hold until as many
+        windows as the reference period had are `collected`: from these all is learnt anew.
     """
 
     name: str
@@ -79,6 +80,8 @@ class Track(msgspec.Struct):
     incident: str | None = None
     away_from: int = 0
     offset: float = 0.0
+    stretch: float = 1.0
+    learning: bool = False
 
     @property
     def watched(self) -> bool:
@@ -95,17 +98,19 @@ class Track(msgspec.Struct):
         self.recent.append(Point(start, value, value, 0.0))
         del self.recent[:-KEPT]
 
-    def step(self, start: int, slot: Slot, value: float | None) -> Moved | None:
+    def step(self, start: int, slot: Slot, value: float | None, settings: Settings) -> Moved | None:
         """Take a window in; what has moved, if it has now."""
         if value is None or self.baseline is None or self.detector is None or self.calibration is None:
             return None
         level, scale = self.baseline.at(slot)
+        scale *= self.stretch
         self.recent.append(Point(start, value, level + self.offset, scale))
         del self.recent[:-KEPT]
         if self.incident is not None:
             return None
         residual = max(-CLIP, min(CLIP, (value - level - self.offset) / scale)) - self.calibration.center
         if not self.detector.update(residual, start):
+            self._learn(slot, value, settings)
             return None
         since = self.detector.since
         points = [point for point in self.recent if point.start >= since]
@@ -116,9 +121,18 @@ class Track(msgspec.Struct):
             return None
         return moved
 
+    def _learn(self, slot: Slot, value: float, settings: Settings) -> None:
+        """After an incident was closed, how things are now becomes what is usual."""
+        if self.learning and self.calibration is not None:
+            self.collect(slot, value)
+            if len(self.collected) >= self.calibration.windows and cannot(self, settings) is None:
+                calibrate(self, settings, rate=self.calibration.allowed)
+                self.offset, self.stretch, self.learning = 0.0, 1.0, False
+
     def leave(self, incident: str, start: int) -> None:
         """It is away, and its alarm is part of an incident."""
         self.incident, self.away_from = incident, start
+        self.learning, self.collected = False, []
 
     def is_back(self, settings: Settings) -> bool:
         """Whether its newest windows are where they belong again."""
@@ -137,7 +151,11 @@ class Track(msgspec.Struct):
         """Watch it from the level on that its newest windows have."""
         newest = [point for point in self.recent[-SETTLED:] if point.start >= self.away_from]
         if newest:
-            self.offset = _short(self.offset + median(point.value - point.expected for point in newest))
+            off = [point.value - point.expected for point in newest]
+            middle = median(off)
+            spread = 1.4826 * median(abs(each - middle) for each in off) / median(point.scale for point in newest)
+            self.offset, self.stretch = _short(self.offset + middle), _short(self.stretch * max(1.0, spread))
+        self.learning = True
         self.return_to_level()
 
 
