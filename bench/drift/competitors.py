@@ -90,7 +90,8 @@ def by_prediction(make: Callable[[], Any]) -> Competitor:
     return alarms
 
 
-OURS = "headrace, 0.1 a month"
+BUDGETS = (1.0, 0.1, 0.01)
+OURS: dict[str, Competitor] = {f"headrace, {budget:g} a month": headrace(budget=budget) for budget in BUDGETS}
 DUMMIES: dict[str, Competitor] = {"always": always, "never": never}
 RAW: dict[str, Competitor] = {
     "ADWIN": by_hour(drift.ADWIN),
@@ -103,4 +104,4 @@ RAW: dict[str, Competitor] = {
     "HDDM_W, single errors": by_prediction(binary.HDDMW),
     "ADWIN, single errors": by_prediction(drift.ADWIN),
 }
-COMPETITORS: dict[str, Competitor] = {OURS: headrace(budget=0.1), "headrace, 1 a month": headrace(), **DUMMIES, **RAW}
+COMPETITORS: dict[str, Competitor] = OURS | DUMMIES | RAW

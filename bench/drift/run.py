@@ -14,14 +14,15 @@ from bench.drift.competitors import COMPETITORS, OURS, RAW
 from bench.drift.score import Score
 from bench.drift.streams import FAMILIES, STREAMS, stream
 
-SEEDS, QUICK_SEEDS = 5, 1
+FIRST_SEED, SEEDS, QUICK_SEEDS = 100, 5, 1
+"""The seeds below the first are for trying things out: what is chosen by looking at a stream is not measured on it."""
 Figures = dict[str, dict[str, dict[str, float | None]]]
 
 
 def measure(quick: bool) -> dict[str, Any]:
     """Every competitor on every stream, and how far the target is met."""
     scores = {name: {each: Score() for each in STREAMS} for name in COMPETITORS}
-    for seed in range(QUICK_SEEDS if quick else SEEDS):
+    for seed in range(FIRST_SEED, FIRST_SEED + (QUICK_SEEDS if quick else SEEDS)):
         for each in STREAMS:
             made = stream(each, seed)
             for name, alarms in COMPETITORS.items():
@@ -34,15 +35,22 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def target(scores: dict[str, dict[str, Score]]) -> dict[str, Any]:
-    """For errors and for features: false alarms a month on the seasonal stream, beside the best that finds as much."""
+    """For errors and features, and each of our budgets: false alarms a month beside the best that finds as much."""
     told: dict[str, Any] = {}
     for about, (abrupt, seasonal) in FAMILIES.items():
-        found = {name: _found(scores[name], abrupt) for name in (OURS, *RAW)}
-        false = {name: _false(scores[name], seasonal) for name in (OURS, *RAW)}
-        # Should nobody find as much as we do, those that find the most are good enough.
-        enough = min(found[OURS], max(found[name] for name in RAW))
-        best = min((name for name in RAW if found[name] >= enough), key=lambda name: false[name])
-        told[about] = {"found": found, "false_per_month": false, "best": best, "met": false[OURS] <= false[best] / 10}
+        found = {name: _found(scores[name], abrupt) for name in (*OURS, *RAW)}
+        false = {name: _false(scores[name], seasonal) for name in (*OURS, *RAW)}
+        for ours in OURS:
+            # Should nobody find as much as we do, those that find the most are good enough.
+            enough = min(found[ours], max(found[name] for name in RAW))
+            best = min((name for name in RAW if found[name] >= enough), key=lambda name: false[name])
+            told[f"{about}, {ours}"] = {
+                "found": found[ours],
+                "false_per_month": false[ours],
+                "best": best,
+                "best_false_per_month": false[best],
+                "met": false[ours] <= false[best] / 10,
+            }
     return told
 
 
@@ -68,9 +76,8 @@ def table(measured: dict[str, Any]) -> str:
             cells = ["-" if value is None else f"{value:.2f}" for value in shown]
             lines.append(f"  {name:26}{cells[0]:>8}{cells[1]:>9}{cells[2]:>9}{cells[3]:>13}")
     for about, said in measured["target"].items():
-        ours, best = said["false_per_month"][OURS], said["false_per_month"][said["best"]]
-        found = said["found"][OURS]
-        lines += ["", f"{about}: headrace finds {found:.0%} of the abrupt changes; {ours:.3f} false a month"]
+        ours, best = said["false_per_month"], said["best_false_per_month"]
+        lines += ["", f"{about}: finds {said['found']:.0%} of the abrupt changes; {ours:.3f} false a month"]
         lines += [f"  best of river that finds as many: {said['best']}, {best:.3f} a month; target met: {said['met']}"]
     return "\n".join(lines)
 

@@ -28,6 +28,10 @@ FORGOTTEN = 24
 """Windows after which a change that is too small is no longer waited for."""
 SETTLED = 7 * 24
 """The newest windows that a new level is taken from."""
+LEARNT = 28 * 24
+"""Windows that are enough to learn anew from, after an incident was closed."""
+WIDER = 1.5
+"""How much wider a scale is while a series is learnt anew: days have told of it, and not weeks."""
 LEAST_ALLOWANCE, MOST_ALLOWANCE = 0.25, 1.5
 
 
@@ -67,8 +71,8 @@ class Track(msgspec.Struct):
     incident, away_from
         The incident it is in, and since which window, while it is away.
     offset, stretch
-        By how much its level was moved and its scale widened when an incident was closed. They hold until as many
-        windows as the reference period had are `collected`: from these all is learnt anew.
+        By how much its level was moved and its scale widened when an incident was closed. They hold until enough
+        windows are `collected` to learn all anew.
     """
 
     name: str
@@ -125,7 +129,8 @@ class Track(msgspec.Struct):
         """After an incident was closed, how things are now becomes what is usual."""
         if self.learning and self.calibration is not None:
             self.collect(slot, value)
-            if len(self.collected) >= self.calibration.windows and cannot(self, settings) is None:
+            wanted = min(LEARNT, self.calibration.windows)
+            if len(self.collected) >= wanted and cannot(self, settings) is None:
                 calibrate(self, settings, rate=self.calibration.allowed)
                 self.offset, self.stretch, self.learning = 0.0, 1.0, False
 
@@ -144,7 +149,7 @@ class Track(msgspec.Struct):
 
     def return_to_level(self) -> None:
         """Watch it from its old level on."""
-        self.incident = None
+        self.incident, self.learning = None, self.stretch != 1.0
         self.detector = None if self.detector is None else self.detector.anew()
 
     def take_new_level(self) -> None:
@@ -154,8 +159,7 @@ class Track(msgspec.Struct):
             off = [point.value - point.expected for point in newest]
             middle = median(off)
             spread = 1.4826 * median(abs(each - middle) for each in off) / median(point.scale for point in newest)
-            self.offset, self.stretch = _short(self.offset + middle), _short(self.stretch * max(1.0, spread))
-        self.learning = True
+            self.offset, self.stretch = _short(self.offset + middle), _short(WIDER * max(1.0, spread * self.stretch))
         self.return_to_level()
 
 
