@@ -124,6 +124,17 @@ def test_after_closing_the_new_level_is_the_usual_one():
     assert alarm.effect < 0, "the old level is a change now"
 
 
+def test_weeks_after_closing_what_is_usual_is_learnt_anew():
+    windows = errors(8 * WEEK, moved=CHANGE)
+    watching = watched(windows[: CHANGE + 100])
+    before = watching.calibrations["log_loss"].level
+    watching.close(only(watching).id, who="kim", why="new prices", when=2)
+    watching.feed(windows[CHANGE + 100 : CHANGE + 100 + 2 * WEEK - 1])
+    assert watching.calibrations["log_loss"].level == before
+    watching.feed(windows[CHANGE + 100 + 2 * WEEK - 1 :])
+    assert watching.calibrations["log_loss"].level == pytest.approx(before + 0.2, abs=0.03)
+
+
 def test_segments_that_explain_a_change_are_named():
     incident = only(watched(amounts(HOURS, moved=CHANGE, segments=True)))
     mean = next(each for each in incident.alarms if each.series == "mean of amount")
