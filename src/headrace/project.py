@@ -23,6 +23,7 @@ from headrace.config import Config, names
 from headrace.config import load as load_config
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.label import Label
 from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -33,7 +34,7 @@ from headrace.plan.model import Plan
 from headrace.schema.registry import FOLDER, Registry, Version
 
 MODULE = "headrace_features"
-Definition = Stream | View | Dimension | OnDemand | FeatureSet | Model
+Definition = Stream | View | Dimension | OnDemand | FeatureSet | Model | Label
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,23 @@ class Project:
         """Every model, by order of definition."""
         return self.definitions.models
 
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Every label, by order of definition."""
+        return self.definitions.labels
+
     @cached_property
     def _plan(self) -> Plan:
-        parts = (self.streams, self.views, self.dimensions, self.on_demands, self.feature_sets, self.models)
+        made = self.definitions
+        parts = (
+            made.streams,
+            made.views,
+            made.dimensions,
+            made.on_demands,
+            made.feature_sets,
+            made.models,
+            made.labels,
+        )
         every = [thing for part in parts for thing in part]
         return build(every, self.config.mode, self.config.log_kind)
 
@@ -119,7 +134,15 @@ class Project:
     def find(self, name: str) -> Definition:
         """A definition by name; a feature by its view's name is found with `view.feature`."""
         every: dict[str, Definition] = {}
-        for kind in (self.streams, self.models, self.on_demands, self.feature_sets, self.dimensions, self.views):
+        for kind in (
+            self.streams,
+            self.labels,
+            self.models,
+            self.on_demands,
+            self.feature_sets,
+            self.dimensions,
+            self.views,
+        ):
             every |= {thing.name: thing for thing in kind}
         if name in every:
             return every[name]
@@ -151,7 +174,7 @@ def _execute(file: Path, limit: int) -> ModuleType:
     """Run the features file as a fresh module, silenced and timed."""
     place = relative(str(file))
     try:
-        code = compile(file.read_text("utf-8"), str(file), "exec")
+        code = compile(file.read_text("utf-8"), str(file), "exec", dont_inherit=True)
     except OSError as cause:
         hint = 'Create it, or name another in headrace.toml: features = "...".'
         raise ProjectError("broken-features", "The features file cannot be read.", where=place, hint=hint) from cause

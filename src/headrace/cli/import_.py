@@ -17,6 +17,7 @@ from headrace.cli.send import find_stream
 from headrace.errors import UsageError, shown
 
 if TYPE_CHECKING:
+    from headrace.define.stream import Stream
     from headrace.history.columns import Columns
     from headrace.history.source import History
     from headrace.run.history import Imported, Wish
@@ -58,9 +59,10 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
 
     loaded = project.load(path, env)
     declared = find_stream(loaded, stream)
-    delay = _delay(wishes["arrived_at"], wishes["arrival_delay"])
+    arrived_at = _arrived_at(declared, wishes["arrived_at"], wishes["arrival_delay"])
+    delay = _delay(arrived_at, wishes["arrival_delay"])
     given = history(source, wishes["format"], storage_options(loaded.config))
-    read = columns(declared.schema, _mapping(wishes["mapping"]), wishes["arrived_at"])
+    read = columns(declared.schema, _mapping(wishes["mapping"]), arrived_at)
     size, found = extent(given)
     if found:
         read.held_to(found, given.name)
@@ -81,6 +83,12 @@ def wish_of(given: History, read: Columns, delay: int | None, *, limit: int | No
 
     rule = repr((given.format, sorted(read.mapping.items()), read.arrival, delay))
     return Wish(given.fingerprint(), rule, lambda start: chunks(given, read, start), delay, limit, again)
+
+
+def _arrived_at(stream: Stream, given: str | None, delay: str | None) -> str | None:
+    """The column that says when a row arrived; without a word of it the field in which the stream's records do."""
+    declared = stream.arrival.name if stream.arrival.source == "field" else None
+    return given if given is not None or delay is not None else declared
 
 
 def _delay(arrived_at: str | None, delay: str | None) -> int | None:

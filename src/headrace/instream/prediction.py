@@ -13,7 +13,7 @@ from headrace.define.event import Event
 from headrace.define.feature_set import FeatureSet
 from headrace.errors import HeadraceError
 from headrace.instream.features import Known
-from headrace.log.record import Message
+from headrace.log.record import Message, Record
 from headrace.score.lineup import Chosen
 from headrace.serve.answering import encode
 from headrace.serve.form import value_json
@@ -25,16 +25,16 @@ class Asked:
 
     Parameters
     ----------
-    event, key
-        The event, and the key of its record.
+    event, record
+        The event, and the record that it came in.
     known, row
         What was read for it; the row is None, with an error, when an on-demand feature failed.
     """
 
-    __slots__ = ("_written", "error", "event", "key", "known", "row")
+    __slots__ = ("_written", "error", "event", "known", "record", "row")
 
-    def __init__(self, event: Event, key: bytes | None, known: Known, row: dict[str, Any] | HeadraceError) -> None:
-        self.event, self.key, self.known = event, key, known
+    def __init__(self, event: Event, record: Record, known: Known, row: dict[str, Any] | HeadraceError) -> None:
+        self.event, self.record, self.known = event, record, known
         self.row = None if isinstance(row, HeadraceError) else row
         self.error = row if isinstance(row, HeadraceError) else None
         self._written: dict[str, Any] | None = None
@@ -72,9 +72,9 @@ def prediction(asked: Asked, features: FeatureSet, chosen: Chosen, score: float,
         "score": score,
         "decision": chosen.scorer.manifest.decision(score),
         "scored_at": show_time(scored_at),
-        "latency_ms": (scored_at - asked.event.arrived_at) / 1_000,
+        "latency_ms": (scored_at - asked.record.arrived_at) / 1_000,
     }
-    return Message(encode(told), asked.key or asked.known.text.encode())
+    return Message(encode(told), asked.record.key or asked.known.text.encode())
 
 
 def failure(asked: Asked, version: int, error: HeadraceError, scored_at: int) -> Message:

@@ -163,7 +163,7 @@ class StreamScoring:
             row: Any = model_row(self.model.features, known.answers, known.requests, event.arrived_at)
         except HeadraceError as error:
             row = error
-        return Asked(event, record.key, known, row)
+        return Asked(event, record, known, row)
 
     def _score(self, lineup: Lineup, asked: Sequence[Asked]) -> None:
         told: Outcomes = {}
@@ -211,7 +211,7 @@ class StreamScoring:
                 faults += score.code in FAULTS
             else:
                 found[each] = version, prediction(each, features, chosen, score, now)
-                self.latencies.append((now - each.event.arrived_at) / 1_000)
+                self.latencies.append((now - each.record.arrived_at) / 1_000)
         if chosen.role == CHAMPION:
             breaker = self._breakers.setdefault(version, Breaker())
             breaker.ok(sum(isinstance(made, Message) for _, made in found.values()))

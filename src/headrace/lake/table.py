@@ -169,11 +169,19 @@ class LakeTable:
 
     def least(self, column: str) -> int | None:
         """The least moment that the files are known to hold; None when there is none."""
+        return min(self._known("min", column), default=None)
+
+    def greatest(self, column: str) -> int | None:
+        """The greatest moment that the files are known to hold; None when there is none."""
+        return max(self._known("max", column), default=None)
+
+    def _known(self, end: str, column: str) -> list[int]:
+        """What the log says of an end of each file's moments."""
         import pyarrow as pa
 
         actions = pa.table(self._table.get_add_actions(flatten=True))
-        found = actions.column(f"min.{column}").cast(pa.int64()).to_pylist() if actions.num_rows else []
-        return min((moment for moment in found if moment is not None), default=None)
+        found = actions.column(f"{end}.{column}").cast(pa.int64()).to_pylist() if actions.num_rows else []
+        return [moment for moment in found if moment is not None]
 
     def _among(self, column: str, spans: Sequence[tuple[int, int]]) -> pa.Table:
         """What the log says of the files that may hold a moment within the spans."""

@@ -27,7 +27,7 @@ from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.run.admit import OFFSET, PARTITION
 from headrace.run.append import in_parts
-from headrace.run.progress import as_of
+from headrace.run.progress import DECLARED, as_of
 from headrace.run.reach import in_batch, in_stream
 from headrace.run.runs import Runs
 from headrace.run.session import settings
@@ -74,6 +74,9 @@ def hand_over(ground: Ground, session: SparkSession, clock: Clock) -> HandOver:
     logged = {partition: offset for partition, offset in cut.items() if partition >= 0}
     # Whatever the lake does not have arrived then or later, so what happened before the point was late by then.
     known = as_of(ground.log, ground.source, logged, clock)
+    if tile_set.stream.arrival.source in DECLARED:
+        # By the stream's own time, which may be years away: what comes will go on where the lake ends.
+        known = min(known, silver.greatest("_arrived_at") or known)
     point = known - tile_set.stream.allowed_lateness
     point -= point % tile_set.grain
     version = silver.counter(TURN) or 0

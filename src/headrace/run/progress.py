@@ -1,4 +1,8 @@
-"""How far a query has come: which offsets a batch includes, and the time up to which everything is included."""
+"""How far a query has come: which offsets a batch includes, and the time up to which everything is included.
+
+That time is the log's where the log says when a record arrived. Where records declare it, it is the stream's own, which
+may be years away when history is replayed: as far behind the log's as the newest record that is included.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.clock import MILLISECOND, Clock
+from headrace.define.stream import Stream
 from headrace.log.protocol import Log
+from headrace.run.verdict import reader
+from headrace.schema.json_rules import EARLIEST
+from headrace.store.changelog import HandOver
 from headrace.whole import write_whole
 
 GUARD = 20 * MILLISECOND
 """An append takes its arrival time just before it becomes visible; one under way may be this much older than now."""
 
 
+DECLARED = ("field", "header")
+"""Where arrival is, when records declare it."""
+NEWEST = 200
+"""Of so many records of a partition, the newest event tells the stream's time."""
 SOURCE = 2
 """The line of an offset file that has the source's offsets."""
 
@@ -77,3 +89,26 @@ def as_of(log: Log, topic: str, included: Mapping[int, int], clock: Clock) -> in
     ends = log.end_offsets(topic)
     unread = [log.peek(topic, p, included.get(p, 0)) for p, end in ends.items() if included.get(p, 0) < end]
     return min([now, *(records[0].arrived_at for records in unread if records)])
+
+
+def in_stream_time(
+    stream: Stream, log: Log, topic: str, included: Mapping[int, int], moment: int, made: HandOver | None = None
+) -> int:
+    """A moment of the log's clock by that of the stream; before its first record, where its run was handed over.
+
+    Where none of the newest records tells, it is as if nothing were known: then nothing is taken for old.
+    """
+    if stream.arrival.source not in DECLARED:
+        return moment
+    read, starts = reader(stream), log.start_offsets(topic)
+    filled = [(partition, end) for partition, end in included.items() if end > starts.get(partition, end)]
+    if not filled:
+        return moment if made is None else min(moment, made.point + stream.allowed_lateness)
+    behind = []
+    for partition, end in filled:
+        records = log.peek(topic, partition, max(starts[partition], end - NEWEST), limit=NEWEST)
+        told = [judged for record in records if record.offset < end and (judged := read(record)).event is not None]
+        if told:
+            newest = max(told, key=lambda judged: judged.place)
+            behind.append(newest.record.arrived_at - newest.place[0])
+    return max(EARLIEST, moment - max(0, *behind)) if behind else EARLIEST

@@ -13,13 +13,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from headrace.clock import Clock
+from headrace.define.stream import Stream
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.run.append import messages
-from headrace.run.progress import as_of, batch_end
+from headrace.run.progress import as_of, batch_end, in_stream_time
 from headrace.run.tiles import Target
-from headrace.store.changelog import ProgressRow, encode
+from headrace.store.changelog import HandOver, ProgressRow, encode
 
 Batch = Callable[[DataFrame, int], None]
 
@@ -33,6 +34,11 @@ class Place:
     source: str
     checkpoint: Path
 
+    def known_until(self, stream: Stream, included: Mapping[int, int], hand_over: HandOver | None) -> int:
+        """The time, of the stream's clock, before which everything that arrived is included."""
+        moment = as_of(self.log, self.source, included, self.clock)
+        return in_stream_time(stream, self.log, self.source, included, moment, hand_over)
+
 
 def progress_message(
     tile_set: TileSet, target: Target, included: Mapping[int, int], moment: int, *, ordered: bool = False
@@ -42,13 +48,15 @@ def progress_message(
     return Message(value, key)
 
 
-def tiles_to_changelog(place: Place, tile_set: TileSet, target: Target, topic: str) -> Batch:
+def tiles_to_changelog(
+    place: Place, tile_set: TileSet, target: Target, topic: str, hand_over: HandOver | None = None
+) -> Batch:
     """Append the changelog rows of a batch and its progress in one go: no reader sees one without the other."""
 
     def publish(batch: DataFrame, number: int) -> None:
         made = messages(batch.toArrow())
         included = batch_end(place.checkpoint, number)
-        moment = as_of(place.log, place.source, included, place.clock)
+        moment = place.known_until(tile_set.stream, included, hand_over)
         place.log.append_batch(topic, [*made, progress_message(tile_set, target, included, moment)])
 
     return publish
