@@ -18,8 +18,15 @@ from headrace.clock import SECOND
 from headrace.log.record import Message
 from headrace.plan.model import SPREAD, TileSet
 from headrace.run.hot_keys import watched
-from headrace.run.pace import ONE_BY_ONE, Pace, pace_for
-from headrace.run.progress import as_of, forget_cut_off_first, last_batch, last_batch_end, translate
+from headrace.run.pace import A_FEW_AT_A_TIME, ONE_BY_ONE, Pace, pace_for
+from headrace.run.progress import (
+    as_of,
+    forget_cut_off_first,
+    in_stream_time,
+    last_batch,
+    last_batch_end,
+    translate,
+)
 from headrace.run.publish import Place, progress_message, tiles_to_changelog
 from headrace.run.reach import happens_in_stream
 from headrace.run.real_time_progress import RealTimeProgress
@@ -39,6 +46,8 @@ AT_ONCE = "0 seconds"
 """Micro-batches go as fast as they can."""
 BACKLOG = 200_000
 """Records from which on a backlog is taken in micro-batches first: of fewer, the change takes longer than it saves."""
+CROWD = 10_000
+"""Records from which on those that wait are taken a few at a time."""
 EVERY = SECOND
 """How often a real-time query says how far it is."""
 WARM_UP = {MICRO_BATCH: 10 * SECOND, REAL_TIME: 30 * SECOND}
@@ -125,7 +134,15 @@ class TileQuery:
         return self._pace() != self.pace
 
     def _pace(self) -> Pace:
+        """A backlog is worked off a few records at a time, whatever comes now."""
+        if self._waiting() > CROWD:
+            return A_FEW_AT_A_TIME
         return pace_for(self.place.log, self.place.source, self.place.clock, self.pace)
+
+    def _waiting(self) -> int:
+        """How many records are in the log and not in what is committed."""
+        begun, ends = self._begun(), self.place.log.end_offsets(self.place.source)
+        return sum(end - begun.get(partition, 0) for partition, end in ends.items())
 
     def behind(self) -> bool:
         """Whether there is a backlog for micro-batches: many records, or records of a long time.
@@ -133,9 +150,9 @@ class TileQuery:
         They read partitions in step by arrival; event by event a partition may run ahead of the others, and what these
         still have would be behind the watermark.
         """
-        log, begun = self.place.log, self._begun()
-        waiting = sum(end - begun.get(p, 0) for p, end in log.end_offsets(self.place.source).items())
-        return waiting > BACKLOG or self.place.clock.now() - self._as_of(begun) > SPREAD // 2
+        log, clock = self.place.log, self.place.clock
+        since = as_of(log, self.place.source, self._begun(), clock)
+        return self._waiting() > BACKLOG or clock.now() - since > SPREAD // 2
 
     def _begun(self) -> dict[int, int]:
         """Where a start goes on."""
@@ -165,8 +182,8 @@ class TileQuery:
         if self.sink is not None:
             # Rows of real-time mode may stand before, which were in order.
             begun = self._begun()
-            self.place.log.append_batch(self.topic, [self._message(begun, self._as_of(begun))])
-        publish = tiles_to_changelog(self.place, self.tile_set, self.target, self.topic)
+            self.place.log.append_batch(self.topic, [self._message(begun, self._known_until(begun))])
+        publish = tiles_to_changelog(self.place, self.tile_set, self.target, self.topic, self.hand_over)
         writer = self._written(self._rows(MICRO_BATCH)).foreachBatch(publish)
         writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime=AT_ONCE)
         self._practice_from = None
@@ -228,13 +245,16 @@ class TileQuery:
                 )
             # Where arrival is declared, a later record may have arrived earlier.
             ordered = self.tile_set.stream.arrival.source == "log"
-            return self._message(*self._real_time_progress.look(committed or {}, place.clock), ordered=ordered)
+            included, moment = self._real_time_progress.look(committed or {}, place.clock)
+            stream, log = self.tile_set.stream, place.log
+            moment = in_stream_time(stream, log, place.source, included, moment, self.hand_over)
+            return self._message(included, moment, ordered=ordered)
         if committed is None or committed != place.log.end_offsets(place.source):
             return None
-        return self._message(committed, self._as_of(committed))
+        return self._message(committed, self._known_until(committed))
 
-    def _as_of(self, included: Mapping[int, int]) -> int:
-        return as_of(self.place.log, self.place.source, included, self.place.clock)
+    def _known_until(self, included: Mapping[int, int]) -> int:
+        return self.place.known_until(self.tile_set.stream, included, self.hand_over)
 
     def _message(self, included: Mapping[int, int], moment: int, *, ordered: bool = False) -> Message:
         return progress_message(self.tile_set, self.target, included, moment, ordered=ordered)
