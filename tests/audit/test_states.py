@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections import Counter
 
@@ -18,6 +19,7 @@ from headrace.serve.reading import Reader
 from headrace.serve.samples import Samples
 from headrace.store import MemoryStore, ProgressRow
 from headrace.testing import FakeClock
+from tests.audit import world as small
 from tests.audit.world import NAMES
 from tests.serve.shape import rows_of
 from tests.streams import BASE, every_aggregate, every_window, payments, seeded
@@ -77,3 +79,19 @@ def test_no_state_that_is_allowed_is_taken_for_a_defect():
     assert causes[None] > 100
     assert causes["freshness"] > 100
     assert causes["late lane"] > 5
+
+
+def test_a_prediction_whose_tiles_had_passed_its_event_is_ahead():
+    world = small.World()
+    own, last = world.records[60], world.records[75]
+    t, later = own.arrived_at, last.arrived_at + 1
+    answer = world.read(world.rows(later), world.said(later), t=t)
+    sample = world.kept(answer, world.said(later))
+    sample = dataclasses.replace(sample, moment=(t, own.partition, own.offset + 1))
+    against = Against(small.cards, small.tile_set.grain, small.plan.versions["cards"], small.PATIENCE)
+    (found,) = judged(against, world.past(), [sample], world.past)
+    assert found.mismatch.cause == "ahead"
+    (found,) = judged(
+        against, world.past(), [dataclasses.replace(sample, values={**sample.values, "payments_10m": 99})], world.past
+    )
+    assert found.mismatch.cause in ("defect", "undecided")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from headrace.audit.cause import Mismatch, mismatch
 from headrace.audit.freshness import Age, Ages
 from headrace.audit.sample import Sample
 from headrace.audit.state import Held, Known
-from headrace.define.exact import ViewEvents
+from headrace.define.event import Event
+from headrace.define.exact import Key, ViewEvents
 from headrace.define.view import Feature, View
 from headrace.lake.past import Past
 from headrace.lake.table import LakeTable
+from headrace.schema.json_rules import LATEST
 
 AT_ONCE = 50_000
 """Samples whose events are in memory at the same time."""
@@ -68,12 +71,20 @@ def compared(against: Against, silver: LakeTable, samples: Sequence[Sample]) -> 
     in_order = sorted(samples, key=lambda sample: sample.t)
     for at in range(0, len(in_order), AT_ONCE):
         some = in_order[at : at + AT_ONCE]
-        past = Past.read(silver, against.view, [sample.t for sample in some], {sample.key for sample in some})
-        yield from judged(against, past, some)
+        moments, keys = [sample.t for sample in some], {sample.key for sample in some}
+        past = Past.read(silver, against.view, moments, keys)
+        yield from judged(against, past, some, cache(partial(_all_of, silver, against.view, moments, frozenset(keys))))
 
 
-def judged(against: Against, past: Past, samples: Sequence[Sample]) -> list[Judged]:
-    """Samples of the view, from events that are there."""
+def _all_of(silver: LakeTable, view: View, moments: Sequence[int], keys: frozenset[Key]) -> Past:
+    """What the lake has of keys by now, whenever it arrived."""
+    return Past.read(silver, view, moments, keys, arrived_by=LATEST)
+
+
+def judged(
+    against: Against, past: Past, samples: Sequence[Sample], everything: Callable[[], Past] | None = None
+) -> list[Judged]:
+    """Samples of the view, from events that are there; `everything` has those that came later as well."""
     columns = past.values([(sample.key, sample.moment) for sample in samples])
     meaning, ages = ViewEvents(against.view, ()), Ages(past)
     found: list[Judged] = []
@@ -84,12 +95,19 @@ def judged(against: Against, past: Past, samples: Sequence[Sample]) -> list[Judg
             found.append(Judged(sample, known, known, None, ages.at(sample.key, sample.moment)))
         else:
             held = _known(against, past, meaning, sample)
-            wrong = mismatch(held, against.version, examined=left > 0)
+            after = _after(sample, everything()) if everything is not None and sample.own is not None else ()
+            wrong = mismatch(held, against.version, examined=left > 0, after=after)
             left -= wrong is not None and wrong.cause in ("defect", "undecided")
             missing = () if wrong is None else wrong.missing
             age = ages.at(sample.key, sample.moment, missing)
             found.append(Judged(sample, known, held.values(missing) if missing else known, wrong, age))
     return found
+
+
+def _after(sample: Sample, everything: Past) -> list[Event]:
+    """The events of a sample's key that came after its own, in the order of the log."""
+    later = [event for event in everything.held.get(sample.key, ()) if event.place >= sample.moment]
+    return sorted(later, key=lambda event: event.place)
 
 
 def _known(against: Against, past: Past, meaning: ViewEvents, sample: Sample) -> Known:

@@ -18,6 +18,7 @@ th:first-child, td:first-child { text-align: left; }
 .bar i { display: block; height: 100%; }
 .freshness { background: #e9c46a; } .late-lane { background: #f4a261; }
 .version { background: #457b9d; }
+.ahead { background: #b388eb; }
 .undecided { background: #888; } .unready { background: #8ecae6; } .defect { background: #d62828; }
 .legend i { display: inline-block; width: .8rem; height: .8rem; margin: 0 .3rem 0 1rem; border-radius: 2px; }
 section { background: var(--soft); padding: .7rem 1rem; margin: 1rem 0; border-left: 4px solid #d62828; }

@@ -51,15 +51,25 @@ class Past:
         self.held: dict[Key, list[Event]] = ViewEvents(view, self._noted(events)).by_key
 
     @classmethod
-    def read(cls, silver: LakeTable, view: View, moments: Sequence[int], keys: Collection[Key] | None = None) -> Past:
+    def read(
+        cls,
+        silver: LakeTable,
+        view: View,
+        moments: Sequence[int],
+        keys: Collection[Key] | None = None,
+        *,
+        arrived_by: int | None = None,
+    ) -> Past:
         """What counts in values at some moments: of some keys, perhaps with a few others, or of all.
+
+        What arrived after the last of them is left out, or after another moment.
 
         Raises
         ------
         DataError
             When days that a value needs were forgotten.
         """
-        return cls(view, _known(silver, view, moments, keys) if moments else ())
+        return cls(view, _known(silver, view, moments, keys, arrived_by) if moments else ())
 
     def _noted(self, events: Iterable[tuple[Event, bool]]) -> Iterator[Event]:
         for event, late in events:
@@ -73,14 +83,14 @@ class Past:
 
 
 def _known(
-    silver: LakeTable, view: View, moments: Sequence[int], keys: Collection[Key] | None
+    silver: LakeTable, view: View, moments: Sequence[int], keys: Collection[Key] | None, arrived_by: int | None
 ) -> Iterator[tuple[Event, bool]]:
-    """The events that count in a value at one of the moments and had arrived by the last."""
+    """The events that count in a value at one of the moments and had arrived by the last, or by another."""
     first, last = min(moments), max(moments)
     refuse_forgotten(silver, view, first)
     low, high = reach([view], first, last)
     for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
-        yield from _events(_chosen(silver, uri, view, keys, low, last), view)
+        yield from _events(_chosen(silver, uri, view, keys, low, last if arrived_by is None else arrived_by), view)
 
 
 def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str, Any], bool]:
