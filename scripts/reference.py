@@ -18,7 +18,7 @@ from headrace.cli.init import create
 from headrace.cli.main import cli
 from headrace.serve.limits import Limits
 from headrace.serve.openapi import document
-from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
+from headrace.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"
@@ -78,7 +78,7 @@ def settings_page() -> str:
     ]
     for setting in SETTINGS.values():
         takes = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.takes
-        default = setting.default if setting.takes in (NUMBER, SHARE, TABLE) else f'"{setting.default}"'
+        default = setting.default if setting.takes in (DECIMAL, NUMBER, SHARE, TABLE) else f'"{setting.default}"'
         default = "none" if setting.default is None else f"`{default}`"
         lines.append(f"| `{setting.name}` | {takes} | {default} | `{setting.variable}` | {setting.meaning} |")
     lines += ["", "| variable | meaning |", "|---|---|"]

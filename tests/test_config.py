@@ -123,6 +123,7 @@ def test_every_setting_has_a_variable_that_works(name):
         "a duration": ["7s"],
         "a whole number": [str(max(7, SETTINGS[name].least))],
         "a share": ["0.5"],
+        "a number": ["0.5"],
         "brokers": ["other:9092"],
         "an address": ["https://other:8081"],
         "a Redis address": ["redis://other:6380"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.define.dimension import Dimension, dimension
 from headrace.define.feature_set import FeatureSet, feature_set
+from headrace.define.label import Label, label
 from headrace.define.measure import (
     count,
     count_distinct,
@@ -52,6 +53,7 @@ __all__ = [
     "Dimension",
     "FeatureSet",
     "HeadraceError",
+    "Label",
     "Model",
     "OnDemand",
     "Producer",
@@ -68,6 +70,7 @@ __all__ = [
     "feature_set",
     "first",
     "hopping",
+    "label",
     "lake_tiles",
     "last",
     "last_n",

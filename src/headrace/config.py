@@ -20,7 +20,7 @@ from typing import Any
 
 from headrace.clock import duration
 from headrace.errors import ConfigError, DefinitionError, ProjectError, did_you_mean, shown
-from headrace.settings import NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE, VARIABLE, Hidden, Setting
+from headrace.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE, VARIABLE, Hidden, Setting
 
 FILE = "headrace.toml"
 DEFAULT = "default"
@@ -29,6 +29,20 @@ _BROKER = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 BROKERS = rf"(?:{_BROKER}(?:,{_BROKER})*)?"
 _REDIS_OPTION = r"(?:db|ssl_ca_certs|ssl_certfile|ssl_keyfile)=[^&@\s]+"
 REDIS = rf"(?:rediss?|unix)://[^@?#\s]+(?:\?{_REDIS_OPTION}(?:&{_REDIS_OPTION})*)?|env:[A-Za-z_][A-Za-z0-9_]*"
+
+
+@dataclass(frozen=True)
+class DriftSettings:
+    """How models are watched for drift: the settings `drift.*`."""
+
+    watch: str
+    window: int
+    reference: int
+    false_alarms_per_month: float
+    detector: str
+    labels_after: int
+    zone: str
+    holidays: str
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,10 @@ class Config:
     late_every: int
     audit_every: int
     audit_most: int
+    evaluate_every: int
+    drift: DriftSettings
+    webhook: str
+    webhook_secret: str
     store_kind: str
     store_url: str
     models: str
@@ -214,8 +232,8 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
         return _whole(setting, value, where)
     if setting.takes == TABLE:
         return _table(setting, value, where)
-    if setting.takes == SHARE:
-        return _share(setting, value, where)
+    if setting.takes in (SHARE, DECIMAL):
+        return _decimal(setting, value, where)
     if not isinstance(value, str):
         hint = "Write text in quotes."
         raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
@@ -266,15 +284,15 @@ def _whole(setting: Setting, value: Any, where: str) -> int:
     raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
 
 
-def _share(setting: Setting, value: Any, where: str) -> float:
-    """A share as TOML has it, or as a variable's text does."""
-    in_file = where.startswith(FILE)
-    if isinstance(value, str) and re.fullmatch(r"[01](?:\.[0-9]{1,9})?", value) and not in_file:
+def _decimal(setting: Setting, value: Any, where: str) -> float:
+    """A share, or a number above zero, as TOML has it, or as a variable's text does."""
+    in_file, share = where.startswith(FILE), setting.takes == SHARE
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) and not in_file:
         value = float(value)
-    if type(value) in (int, float) and 0 <= value <= 1:
+    if type(value) in (int, float) and (0 <= value <= 1 if share else 0 < value < 1e9):
         return float(value)
     hint = "Write it without quotes, as in 0.01." if in_file else "Write it as in 0.01."
-    message = f"{setting.name!r} takes {setting.takes} from 0 to 1."
+    message = f"{setting.name!r} takes {setting.takes} {'from 0 to 1' if share else 'above zero'}."
     raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
 
 
@@ -342,6 +360,10 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         late_every=value["late.every"],
         audit_every=value["audit.every"],
         audit_most=value["audit.most"],
+        evaluate_every=value["evaluate.every"],
+        drift=DriftSettings(**{name: value[f"drift.{name}"] for name in DriftSettings.__dataclass_fields__}),
+        webhook=value["alerts.webhook"],
+        webhook_secret=value["alerts.secret"],
         store_kind=value["store.kind"],
         store_url=value["store.url"],
         models=value["models.path"],

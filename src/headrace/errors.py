@@ -153,7 +153,7 @@ CODES: dict[str, str] = {
     "model-failed": "A model raised, or gave what is no score in its range.",
     "pickle-not-allowed": "A model could only be kept as a pickle, which nobody allowed.",
     "no-champion": "A model has no champion to score with, or none before to go back to.",
-    "wrong-reference": "Statistics were counted against another reference than that of the model, or it cannot be read.",
+    "wrong-reference": "Statistics were counted against another reference than the model's, or it cannot be read.",
     "models-locked": "Another process changes the versions or roles of a model, and does not come to an end.",
     # the machine
     "backfill-running": "Another process backfills the same project.",

@@ -12,10 +12,12 @@ from types import MappingProxyType
 VARIABLE = "HEADRACE_"
 NUMBER = "a whole number"
 SHARE = "a share"
+DECIMAL = "a number"
 TABLE = "a table of text"
 LOGS = ("embedded", "kafka")
 STORES = ("lmdb", "redis")
 MODES = ("micro-batch", "real-time")
+DETECTORS = ("page-hinkley", "adwin", "ddm", "hddm-a", "hddm-w")
 STALE = ("flag", "refuse")
 REACH = ("loopback", "anywhere")
 COMPATIBILITIES = ("backward", "forward", "full", "none")
@@ -217,6 +219,60 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "The most samples of a view that are compared each time, drawn evenly; 0 starts no audit.",
                 least=0,
                 most=10_000_000,
+            ),
+            Setting(
+                "evaluate.every",
+                "a duration",
+                "10m",
+                "How often predictions are joined with the labels that have come, and looked at for drift, while "
+                "`headrace up` runs; projects with a label or with drift.watch.",
+            ),
+            Setting(
+                "drift.watch",
+                "a choice",
+                "labelled",
+                "Which models `headrace up` watches for drift: those with a label, all that score a stream, or none.",
+                choices=("labelled", "all", "none"),
+            ),
+            Setting("drift.window", "a duration", "1h", "How long the windows are that are compared."),
+            Setting(
+                "drift.reference",
+                "a duration",
+                "28d",
+                "How long after a version's first prediction all is taken to be well: its rhythm is learnt from that.",
+            ),
+            Setting(
+                "drift.false_alarms_per_month",
+                DECIMAL,
+                "1",
+                "How many incidents a month may have without a cause, over everything that is watched of a model.",
+            ),
+            Setting(
+                "drift.detector",
+                "a choice",
+                "page-hinkley",
+                "What finds a change in a series once its rhythm is taken out.",
+                choices=DETECTORS,
+            ),
+            Setting(
+                "drift.labels_after",
+                "a duration",
+                "1d",
+                "How long after its end a window is judged by its labels, at most the label's horizon.",
+            ),
+            Setting("drift.zone", "text", "UTC", "The time zone of hours and days."),
+            Setting("drift.holidays", "text", "", "Days like no other, as in `2026-12-25, 2026-12-26`."),
+            Setting(
+                "alerts.webhook",
+                "an address",
+                "",
+                "Where incidents are told by HTTP, as JSON that Slack understands; nowhere when empty.",
+            ),
+            Setting(
+                "alerts.secret",
+                "env:NAME",
+                "",
+                "The variable with the secret by which webhooks are signed; unsigned when empty.",
             ),
             Setting(
                 "store.kind",

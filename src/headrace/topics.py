@@ -24,6 +24,8 @@ from headrace.log.topic import Retention, Topic
 from headrace.plan.model import Plan
 
 STATUS, RUNS = "headrace.status", "headrace.runs"
+ALERTS, INCIDENTS = "alerts", "headrace.incidents"
+"""What is told of incidents, and what people have done about them."""
 LETTERS = Retention.of(tombstone_age="30d")
 """A batch of the archive that is run again must see which of its letters were replayed or dropped since."""
 SERVED = Retention.of(age="7d")
@@ -98,6 +100,8 @@ def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:
     made += [Topic(named.topic(f"changelog.{tiles.id}"), 1, True) for tiles in plan.tile_sets]
     views = dict.fromkeys(planned.view.name for planned in plan.features)
     made += [Topic(named.topic(f"served.{view}"), 1, retention=SERVED) for view in views]
+    if scored:
+        made += [Topic(named.topic(name), 1) for name in (ALERTS, INCIDENTS)]
     return [*made, *(Topic(named.topic(name), 1, True) for name in (RUNS, STATUS))]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.clock import show_duration
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.label import Label
 from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -63,7 +64,8 @@ def entries(project: Project) -> list[Entry]:
         found += [_dimension(dimension), *_features(dimension)]
     found += [_on_demand(made) for made in project.on_demands]
     found += [_feature_set(chosen) for chosen in project.feature_sets]
-    return found + [_model(model) for model in project.models]
+    found += [_model(model) for model in project.models]
+    return found + [_label(label) for label in project.labels]
 
 
 def _stream(stream: Stream) -> Entry:
@@ -159,5 +161,22 @@ def _model(model: Model) -> Entry:
         more={
             "stream": None if model.stream is None else model.stream.name,
             "inputs": ", ".join(f"{name} from {made.text}" for name, made in model.inputs) or None,
+        },
+    )
+
+
+def _label(label: Label) -> Entry:
+    return Entry(
+        "label",
+        label.name,
+        f"the truth about model {label.model.name}",
+        owner=label.owner,
+        description=label.description,
+        location=label.location,
+        more={
+            "stream": label.stream.name,
+            "value": label.value.text,
+            "horizon": show_duration(label.horizon),
+            "segments": ", ".join(label.segments) or None,
         },
     )

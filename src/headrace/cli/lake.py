@@ -15,7 +15,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.cli.size import show_size
-from headrace.errors import DefinitionError, UsageError, shown
+from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -38,12 +38,16 @@ def command() -> None:
 def _opened(
     path: Path | None, env: str | None, stream: str | None = None
 ) -> tuple[Project, list[tuple[Stream, dict[str, LakeTable]]]]:
+    """The tables of a stream, or of all: those of predictions too."""
     from headrace import project
-    from headrace.cli.letters import streams
     from headrace.lake.place import look
 
     loaded = project.load(path, env)
-    return loaded, [(each, look(loaded.config, each)) for each in streams(loaded, stream)]
+    known = {stage.stream.name: stage.stream for stage in loaded.plan().admissions}
+    if stream is not None and stream not in known:
+        raise ProjectError("not-found", "There is no such stream.", got=shown(stream), hint=did_you_mean(stream, known))
+    chosen = known.values() if stream is None else [known[stream]]
+    return loaded, [(each, look(loaded.config, each)) for each in chosen]
 
 
 @command.command("ls")

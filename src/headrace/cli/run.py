@@ -1,4 +1,4 @@
-"""`headrace run pipeline|archive|serve|score|audit`: one process in the foreground, as `headrace up` runs it."""
+"""`headrace run pipeline|archive|serve|score|audit|evaluate`: one process in the foreground, as `up` runs it."""
 
 from __future__ import annotations
 
@@ -98,6 +98,20 @@ def audit(path: Path | None, env: str | None) -> int:
     loaded = project.load(path, env)
     with stopping() as stop:
         from headrace.audit import process
+
+        process.main(loaded.plan(), loaded.config, stop.event)
+    return stop.code
+
+
+@command.command("evaluate")
+@options.project_options
+def evaluate(path: Path | None, env: str | None) -> int:
+    """Run the evaluation: predictions beside the labels that have come."""
+    from headrace import project
+
+    loaded = project.load(path, env)
+    with stopping() as stop:
+        from headrace.evaluate import process
 
         process.main(loaded.plan(), loaded.config, stop.event)
     return stop.code

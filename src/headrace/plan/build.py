@@ -16,6 +16,7 @@ from typing import Any
 from headrace.aggregate import Events, Span
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.label import Label
 from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.over import default_resolution
@@ -40,6 +41,7 @@ class Definitions:
     feature_sets: tuple[FeatureSet, ...]
     dimensions: tuple[Dimension, ...]
     models: tuple[Model, ...] = ()
+    labels: tuple[Label, ...] = ()
 
 
 def gather(defined: Iterable[Any]) -> Definitions:
@@ -48,7 +50,7 @@ def gather(defined: Iterable[Any]) -> Definitions:
     >>> gather([]).views
     ()
     """
-    kinds = (Stream, View, OnDemand, FeatureSet, Dimension, Model)
+    kinds = (Stream, View, OnDemand, FeatureSet, Dimension, Model, Label)
     found: dict[type, dict[str, Any]] = {kind: {} for kind in kinds}
 
     def add(thing: Any) -> None:
@@ -69,8 +71,11 @@ def gather(defined: Iterable[Any]) -> Definitions:
                 add(thing.features)
                 if thing.stream is not None:
                     add(thing.stream)
+            case Label():
+                add(thing.model)
+                add(thing.stream)
             case _:
-                hint = "Give streams, views, dimensions, on-demand features, feature sets and models."
+                hint = "Give streams, views, dimensions, on-demand features, feature sets, models and labels."
                 raise DefinitionError("bad-argument", "This is not a definition.", got=shown(thing), hint=hint)
         held = found[type(thing)].setdefault(thing.name, thing)
         if held != thing:
@@ -124,6 +129,7 @@ def build(defined: Iterable[Any], mode: str = "micro-batch", log: str = "kafka")
         mode=mode,
         dimensions=tuple(PlannedDimension(each) for each in all_of.dimensions),
         models=all_of.models,
+        labels=all_of.labels,
     )
 
 

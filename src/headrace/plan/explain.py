@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.clock import show_duration
+from headrace.define.label import Label
 from headrace.define.model import Model
 from headrace.plan.capability import MODES, STAGES
 from headrace.plan.model import (
@@ -43,6 +44,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         ],
         "feature_sets": [{"name": chosen.name, "columns": list(chosen.columns)} for chosen in plan.feature_sets],
         "models": [_model_json(model) for model in plan.models],
+        "labels": [_label_json(label) for label in plan.labels],
         "capabilities": {stage: {mode: reasons[mode] or "yes" for mode in MODES} for stage, reasons in STAGES.items()},
     }
 
@@ -106,6 +108,23 @@ def _model_json(model: Model) -> dict[str, Any]:
     }
 
 
+def _label_json(label: Label) -> dict[str, Any]:
+    return {
+        "name": label.name,
+        "model": label.model.name,
+        "stream": label.stream.name,
+        "where": None if label.stream.filter is None else label.stream.filter.text,
+        "on": {name: made.text for name, made in label.on},
+        "at": None if label.at is None else label.at.text,
+        "value": label.value.text,
+        "kind": label.kind,
+        "horizon": show_duration(label.horizon),
+        "default": label.default,
+        "segments": list(label.segments),
+        "window": show_duration(label.window),
+    }
+
+
 def text(plan: Plan) -> str:
     """The whole plan as people read it."""
     parts = [f"plan {plan.fingerprint}, {plan.mode}"]
@@ -119,6 +138,8 @@ def text(plan: Plan) -> str:
         parts.append("feature sets\n" + "\n".join(lines))
     if plan.models:
         parts.append("models\n" + "\n".join(_model_line(model) for model in plan.models))
+    if plan.labels:
+        parts.append("labels\n" + "\n".join(_label_line(label) for label in plan.labels))
     return "\n\n".join([*parts, _capability_text()]) + "\n"
 
 
@@ -127,6 +148,14 @@ def _model_line(model: Model) -> str:
     where = f" where {told['where']}" if told["where"] else ""
     scores = f"; scores {told['stream']}{where} as events come" if told["stream"] else "; on request"
     return f"  {model.name}: {model.features.name}{scores}"
+
+
+def _label_line(label: Label) -> str:
+    otherwise = "open for ever" if label.default is None else f"{label.default} after that"
+    return (
+        f"  {label.name}: the truth about {label.model.name}, from {label.stream.name} within "
+        f"{show_duration(label.horizon)}, {otherwise}"
+    )
 
 
 def _admission_text(stage: Admission) -> str:

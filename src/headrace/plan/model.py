@@ -10,6 +10,7 @@ from headrace.aggregate import Monoid
 from headrace.clock import MINUTE, show_duration
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
+from headrace.define.label import Label
 from headrace.define.model import PREDICTIONS, Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -213,6 +214,7 @@ class Plan:
     mode: str
     dimensions: tuple[PlannedDimension, ...] = ()
     models: tuple[Model, ...] = ()
+    labels: tuple[Label, ...] = ()
 
     @property
     def declared(self) -> tuple[Stream, ...]:
@@ -227,6 +229,14 @@ class Plan:
                 return each
         hint = did_you_mean(name, {each.name for each in self.models})
         raise ProjectError("not-found", "There is no such model.", got=shown(name), hint=hint)
+
+    def label(self, name: str) -> Label:
+        """A label by its name."""
+        for each in self.labels:
+            if each.name == name:
+                return each
+        hint = did_you_mean(name, {each.name for each in self.labels})
+        raise ProjectError("not-found", "There is no such label.", got=shown(name), hint=hint)
 
     def tile_sets_of(self, view: str | None) -> tuple[TileSet, ...]:
         """The tile sets that a view's features are read from; all of them when no view is named."""

@@ -48,6 +48,7 @@ class Monitor:
         self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
         self._archive: dict[str, Any] | None = None
         self._audit: dict[str, Any] | None = None
+        self._evaluation: dict[str, Any] | None = None
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
         self._away: str | None = "log"
@@ -110,8 +111,9 @@ class Monitor:
 
     def _look_at_audit(self) -> None:
         """Less often than at the others: where no audit runs, its last words are looked for in vain."""
-        said = last_status(self._log, self._topic, ["audit"]).get("audit")
-        self._audit = said[1] if said is not None and isinstance(said[1], dict) else None
+        said = last_status(self._log, self._topic, ["audit", "evaluate"])
+        told = {name: found for name, (_, found) in said.items() if isinstance(found, dict)}
+        self._audit, self._evaluation = told.get("audit"), told.get("evaluate")
 
     def _lag_of(self, stream: str, stand: Mapping[str, Any]) -> Behind:
         """How much of a stream the pipeline has yet to read: up to what it last said, also when it has died since."""
@@ -167,8 +169,9 @@ class Monitor:
             "streams": streams(self._pipeline, self._archive),
             "lake": (self._archive or {}).get("streams", {}),
             "tile_sets": said.get("tile_sets", {}),
-            "alarms": alarms(self._archive, self._pipeline, self._audit),
+            "alarms": alarms(self._archive, self._pipeline, self._audit, self._evaluation),
             "skew": (self._audit or {}).get("skew", {}),
+            "labels": (self._evaluation or {}).get("labels", {}),
             **self._told(now),
         }
 

@@ -27,7 +27,21 @@ def _template() -> str:
 
 def render(status: Mapping[str, Any]) -> str:
     """The page for a status as `Monitor.status` gives it, perhaps with the dimensions of the process that is asked."""
-    shown = (_head, _alarms, _figures, _streams, _lake, _tiles, _views, _skew, _dimensions, _models, _latency, _filler)
+    shown = (
+        _head,
+        _alarms,
+        _figures,
+        _streams,
+        _lake,
+        _tiles,
+        _views,
+        _skew,
+        _labels,
+        _dimensions,
+        _models,
+        _latency,
+        _filler,
+    )
     parts = [part(status) for part in shown]
     filled = {
         "project": escape(status["project"]),
@@ -44,6 +58,7 @@ def _shape(status: Mapping[str, Any]) -> str:
     """Which rows there are: when it changes, the script loads the page again."""
     listed = [list(status.get(part, {})) for part in ("streams", "lake", "tile_sets", "views", "dimensions", "models")]
     listed.append(list(status.get("skew", {}).get("features", {})))
+    listed.append([[name, *each["versions"]] for name, each in status.get("labels", {}).items()])
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -140,6 +155,22 @@ def _skew(status: Mapping[str, Any]) -> str:
         cells += [_cell(status, f"{at}/causes/{each}", "count", alarm=each == "defect") for each in causes]
         rows.append(_row(name, cells))
     return _section("Skew", [_table(heads, rows)]) if rows else ""
+
+
+def _labels(status: Mapping[str, Any]) -> str:
+    """How good predictions were, as far as labels have come."""
+    states = ("labelled", "corrected", "defaulted", "open")
+    figures = ("precision", "recall", "auc", "log_loss", "mae")
+    heads = ["label", "predictions", *states, *(name.replace("_", " ") for name in figures)]
+    rows = []
+    for name, label in status["labels"].items():
+        for version in label["versions"]:
+            at = f"labels/{name}/versions/{version}"
+            cells = [_cell(status, f"{at}/count", "count")]
+            cells += [_cell(status, f"{at}/states/{state}", "count") for state in states]
+            cells += [_cell(status, f"{at}/{figure}", "figure") for figure in figures]
+            rows.append(_row(f"{name}, version {version}", cells))
+    return _section("Evaluation", [_table(heads, rows)]) if rows else ""
 
 
 def _tiles(status: Mapping[str, Any]) -> str:
@@ -297,6 +328,7 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     "text": str,
     "share": lambda value: f"{100 * value:.1f} %",
     "list": lambda value: ", ".join(map(str, value)) or NOTHING,
+    "figure": lambda value: f"{value:.4f}",
     "fine_ms": lambda value: f"{value:.2f} ms",
     "rate": lambda value: f"{value:,.1f}/s" if value < 10 else f"{value:,.0f}/s",
     "ms": _milliseconds,

@@ -15,7 +15,7 @@ from headrace.supervisor import place, process
 from headrace.supervisor.place import Place
 from headrace.topics import STATUS, last_status
 
-COMPONENTS = ("pipeline", "serve", "archive", "score", "audit")
+COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate")
 
 
 def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
     -------
     dict
         `state` (ready, starting, degraded, failed, stopping or stopped), the processes by name, and under `streams`,
-        `lake`, `tile_sets`, `alarms`, `skew`, `models` and `views` what the components last said, with its age in
-        seconds.
+        `lake`, `tile_sets`, `alarms`, `skew`, `labels`, `models` and `views` what the components last said, with
+        its age in seconds.
     """
     supervisor = place.holder(where)
     stored = place.read_status(where) or {}
@@ -35,7 +35,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         for name, found in (stored.get("processes") or {}).items()
     }
     told = last_status(log, names(config).topic(STATUS), COMPONENTS)
-    pipeline, serve, archive, score, audit = (told.get(component, (0, {})) for component in COMPONENTS)
+    pipeline, serve, archive, score, audit, evaluation = (told.get(component, (0, {})) for component in COMPONENTS)
     return {
         "project": config.name,
         "env": config.env,
@@ -48,8 +48,9 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
-        "alarms": alarms(archive[1], pipeline[1], audit[1]),
+        "alarms": alarms(archive[1], pipeline[1], audit[1], evaluation[1]),
         "skew": audit[1].get("skew", {}),
+        "labels": evaluation[1].get("labels", {}),
         "models": score[1].get("models", {}),
         "views": {
             name: _aged(view, (now - serve[0]) / MILLISECOND) for name, view in serve[1].get("views", {}).items()

@@ -36,7 +36,14 @@ def command(*arguments: str, path: Path, env: str | None) -> list[str]:
 
 
 def children(
-    config: Config, where: Place, log: Log, *, path: Path | None, port: int | None, scores: bool = False
+    config: Config,
+    where: Place,
+    log: Log,
+    *,
+    path: Path | None,
+    port: int | None,
+    scores: bool = False,
+    evaluates: bool = False,
 ) -> list[Child]:
     """A project's processes, in the order of their start.
 
@@ -44,6 +51,8 @@ def children(
     ----------
     scores
         Whether a model of the project scores a stream.
+    evaluates
+        Whether labels say what became of its predictions.
     """
     project = path or config.root
     chosen = [] if port is None else ["--port", str(port)]
@@ -65,6 +74,7 @@ def children(
         # History can wait a moment: on a small machine it would only slow down what people wait for.
         telling("archive", after="serve", niceness=10),
         *([telling("audit", after="serve", niceness=10)] if config.audit_most else []),
+        *([telling("evaluate", after="archive", niceness=10)] if evaluates else []),
     ]
 
 

@@ -1,0 +1,140 @@
+"""`headrace drift`: what has moved of what models are given, of what they answer, and of how wrong they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import data, data_json, table, talk
+from headrace.errors import UsageError
+
+if TYPE_CHECKING:
+    from headrace.define.model import Model
+    from headrace.evaluate.drifting import Watched
+    from headrace.project import Project
+
+
+@click.command("drift")
+@click.argument("model", required=False, metavar="[MODEL]")
+@options.project_options
+@click.option("--no-look", is_flag=True, help="Tell what is known already; without Spark.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with pictures as well.")
+@options.as_json
+def command(
+    model: str | None, path: Path | None, env: str | None, no_look: bool, html: Path | None, as_json: bool
+) -> int:
+    """Say what has moved of what models are given and answer.
+
+    Predictions that have come to the lake since the last look are counted by window, in Spark. Each series is held
+    against its own rhythm; a change that noise does not make more often than `drift.false_alarms_per_month` is an
+    incident. The exit code is 1 when an incident is open.
+    """
+    from headrace import project
+    from headrace.evaluate.drifting import watch, watched_models
+    from headrace.topics import open_log
+
+    loaded = project.load(path, env)
+    plan = loaded.plan()
+    chosen = watched_models(plan, loaded.config) if model is None else (plan.model(model),)
+    if not chosen:
+        hint = 'Declare a label of one with hr.label(...), or set drift.watch = "all".'
+        raise UsageError("not-found", "No model is watched for drift.", hint=hint)
+    registry = registry_of(loaded)
+    if not no_look:
+        _look(loaded, chosen)
+    with open_log(loaded.config) as log:
+        found = [each for one in chosen for each in watch(plan, loaded.config, log, registry, one)]
+    if html is not None:
+        from headrace.evaluate.drift_page import page
+
+        html.write_text(page(loaded.config.name, found), encoding="utf-8")
+        talk(f"Written to {html}.")
+    if as_json:
+        data_json([told(each) for each in found])
+    else:
+        show(found)
+    return 1 if any(incident.state == "open" for each in found for incident in each.incidents) else 0
+
+
+def registry_of(loaded: Project) -> Any:
+    from headrace.clock import SystemClock
+    from headrace.config import models_folder
+    from headrace.score.registry import Registry
+
+    return Registry(models_folder(loaded.config), SystemClock())
+
+
+def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
+    from headrace.batch import session_of
+    from headrace.clock import SystemClock
+    from headrace.evaluate.passes import take_a_look
+    from headrace.evaluate.spreads import SpreadTable
+    from headrace.topics import open_log
+
+    registry, wanted = registry_of(loaded), {model.name for model in chosen}
+    with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
+        for label in loaded.labels:
+            if label.model.name in wanted:
+                take_a_look(session, loaded.config, log, label, SystemClock())
+        for model in chosen:
+            count = SpreadTable(loaded.config, model, loaded.config.drift.window).look(session, registry)
+            talk(f"{model.name}: {count:,} windows have something new.")
+
+
+def told(each: Watched) -> dict[str, Any]:
+    """A version as JSON has it."""
+    from headrace.clock import show_time
+    from headrace.evaluate.alerts import as_json
+
+    return {
+        "model": each.model.name,
+        "version": each.version,
+        "windows": len(each.windows),
+        "from": show_time(each.windows[0].start),
+        "to": show_time(each.windows[-1].end),
+        "series": {
+            name: {
+                "watched": calibration.reason is None,
+                "reason": calibration.reason,
+                "usual": calibration.level,
+                "least_effect": calibration.least,
+                "false_alarms_per_month": calibration.expected,
+            }
+            for name, calibration in each.watching.calibrations.items()
+        },
+        "incidents": [as_json(incident) for incident in each.incidents],
+    }
+
+
+def show(found: list[Watched]) -> None:
+    """What has moved, for eyes."""
+    if not found:
+        talk("No version has made predictions that are in the lake.")
+    for each in found:
+        said = told(each)
+        data(f"{said['model']} version {said['version']}: {said['windows']:,} windows to {said['to']}")
+        watched = [name for name, series in said["series"].items() if series["watched"]]
+        left = {series["reason"] for series in said["series"].values() if not series["watched"]}
+        expected = sum(said["series"][name]["false_alarms_per_month"] or 0.0 for name in watched)
+        if not said["series"]:
+            talk("The reference period is not over: see drift.reference.")
+        else:
+            data(
+                f"{len(watched):,} series are watched, {expected:.2f} false alarms a month are expected of all of them"
+            )
+        for reason in sorted(filter(None, left)):
+            names = [name for name, series in said["series"].items() if series["reason"] == reason]
+            talk(f"not watched, {reason}: {', '.join(sorted(names))}")
+        if said["incidents"]:
+            rows = [
+                (one["id"], one["state"], one["kind"], one["since"], one["moved"]["series"])
+                for one in said["incidents"]
+            ]
+            table(("incident", "state", "kind", "since", "what moved"), rows)
+            for one in said["incidents"]:
+                data(f"\n{one['id']}: {one['says']}")
+        elif watched:
+            data("nothing has moved")

@@ -1,0 +1,142 @@
+"""`headrace incidents`: what has moved and who looks at it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import data, data_json, table, talk
+from headrace.errors import UsageError, did_you_mean, shown
+
+if TYPE_CHECKING:
+    from headrace.drift.incident import Incident
+    from headrace.evaluate.drifting import Watched
+    from headrace.project import Project
+
+WHY = click.option("--why", required=True, metavar="TEXT", help="Kept with the incident.")
+WHO = click.option("--who", metavar="NAME", help="Who does it; otherwise the user of this machine.")
+
+
+@click.group("incidents")
+def command() -> None:
+    """List, show, acknowledge and close incidents.
+
+    An incident is one cause: all series that moved with it are in it. It says what moved, since when and by how much.
+    """
+
+
+@command.command("list")
+@options.project_options
+@click.option("--all", "everything", is_flag=True, help="Those that are closed or over as well.")
+@options.as_json
+def listed(path: Path | None, env: str | None, everything: bool, as_json: bool) -> None:
+    """List incidents, the oldest first."""
+    from headrace.evaluate.alerts import as_json as told
+    from headrace.evaluate.drifting import under_way
+
+    _, found = _found(path, env)
+    chosen = [one for each in found for one in each.incidents if everything or under_way(one)]
+    if as_json:
+        data_json([told(one) for one in chosen])
+        return
+    rows = [
+        (one.id, one.state, one.kind, f"{one.model} {one.version}", told(one)["since"], one.moved.series)
+        for one in chosen
+    ]
+    if rows:
+        table(("incident", "state", "kind", "model", "since", "what moved"), rows)
+    else:
+        talk("There is none." if everything else "None is open; --all lists those that are over.")
+
+
+@command.command("show")
+@click.argument("incident")
+@options.project_options
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write the evidence as a picture.")
+@options.as_json
+def show(incident: str, path: Path | None, env: str | None, svg: Path | None, as_json: bool) -> None:
+    """Show all that is known of an incident."""
+    from headrace.drift.plot import plot
+    from headrace.evaluate.alerts import as_json as told
+
+    one, _ = _one(_found(path, env)[1], incident)
+    if svg is not None:
+        svg.write_text(plot(one), encoding="utf-8")
+        talk(f"Written to {svg}.")
+    if as_json:
+        data_json(told(one))
+        return
+    data(one.says)
+    rows = [(each.series, f"{each.before:.4g}", f"{each.now:.4g}", f"{each.effect:+.4g}") for each in one.alarms]
+    table(("series", "before", "now", "effect"), rows)
+    for each in one.alarms:
+        for name, effect in each.segments:
+            data(f"{each.series}: {name} moved by {effect:+.4g}")
+    for change in told(one)["changes"]:
+        data(f"{change['state']} by {change['who']} at {change['when']}: {change['why']}")
+
+
+@command.command("acknowledge")
+@click.argument("incident")
+@options.project_options
+@WHY
+@WHO
+def acknowledge(incident: str, path: Path | None, env: str | None, why: str, who: str | None) -> None:
+    """Say that somebody looks at an incident."""
+    from headrace.drift.incident import ACKNOWLEDGED
+
+    _do(incident, path, env, ACKNOWLEDGED, why, who)
+
+
+@command.command("close")
+@click.argument("incident")
+@options.project_options
+@WHY
+@WHO
+def close(incident: str, path: Path | None, env: str | None, why: str, who: str | None) -> None:
+    """Say that an incident is over; what moved is watched from its new level on."""
+    from headrace.drift.incident import CLOSED
+
+    _do(incident, path, env, CLOSED, why, who)
+
+
+def _found(path: Path | None, env: str | None) -> tuple[Project, list[Watched]]:
+    from headrace import project
+    from headrace.cli.drift import registry_of
+    from headrace.evaluate.drifting import watch, watched_models
+    from headrace.topics import open_log
+
+    loaded = project.load(path, env)
+    plan, registry = loaded.plan(), registry_of(loaded)
+    with open_log(loaded.config) as log:
+        models = watched_models(plan, loaded.config)
+        return loaded, [each for model in models for each in watch(plan, loaded.config, log, registry, model)]
+
+
+def _one(found: list[Watched], name: str) -> tuple[Incident, Watched]:
+    known = {one.id: (one, each) for each in found for one in each.incidents}
+    if name in known:
+        return known[name]
+    raise UsageError("not-found", "There is no incident of that id.", got=shown(name), hint=did_you_mean(name, known))
+
+
+def _do(name: str, path: Path | None, env: str | None, state: str, why: str, who: str | None) -> None:
+    import getpass
+
+    from headrace.clock import SystemClock
+    from headrace.config import names
+    from headrace.drift.incident import Change
+    from headrace.evaluate.drifting import Done, do
+    from headrace.topics import create, open_log, topics
+
+    loaded, found = _found(path, env)
+    one, each = _one(found, name)
+    done = Done(name, state, who or getpass.getuser(), why, SystemClock().now(), each.windows[-1].end)
+    one.changed(Change(state, done.who, why, done.when))  # refuses what cannot be
+    with open_log(loaded.config) as log:
+        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
+        do(loaded.config, log, done)
+    talk(f"{name} is {state}.")

@@ -1,0 +1,197 @@
+"""A model watched for drift: the windows that looks have found, in order, and what people have done in between.
+
+Everything is worked out anew from the windows each time, so that a restart, a replay or another batching gives the same
+incidents under the same ids. What people did stands in a topic, each with the window after which they did it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from headrace.config import Config, names
+from headrace.define.label import BINARY, Label
+from headrace.define.model import Model
+from headrace.drift.incident import ACKNOWLEDGED, CLOSED, Incident
+from headrace.drift.reference import Reference
+from headrace.drift.settings import Settings
+from headrace.drift.statistics import reference_from
+from headrace.drift.watching import Watching
+from headrace.drift.window import SCORE, Window
+from headrace.errors import ConfigError, shown
+from headrace.evaluate.cells import Cells
+from headrace.evaluate.spreads import SpreadTable, references
+from headrace.log.between import between
+from headrace.log.protocol import Log
+from headrace.log.record import Message
+from headrace.plan.model import Plan
+from headrace.run.spreads import TENTHS, merged
+from headrace.score.registry import Registry
+from headrace.topics import INCIDENTS
+from headrace.truth.figures import figures
+from headrace.truth.sums import Sums, total
+
+ERRORS = {"binary": ("log_loss", "brier", "positive_rate"), "regression": ("mae", "rmse")}
+"""The figures of labelled predictions that are watched."""
+KNOWN = 0.9
+"""So much of a window must have closed before its error is judged."""
+
+
+class Done(NamedTuple):
+    """What somebody did about an incident, and after which window."""
+
+    incident: str
+    state: str
+    who: str
+    why: str
+    when: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A version of a model, as it stands.
+
+    Parameters
+    ----------
+    windows
+        All that have closed.
+    watching
+        What is known of them.
+    """
+
+    model: Model
+    version: int
+    windows: Sequence[Window]
+    watching: Watching
+
+    @property
+    def incidents(self) -> list[Incident]:
+        """Its incidents, in the order in which they began."""
+        return self.watching.incidents
+
+
+def watched_models(plan: Plan, config: Config) -> tuple[Model, ...]:
+    """The models that are watched, as the settings say."""
+    scoring = tuple(model for model in plan.models if model.stream is not None)
+    labelled = {label.model.name for label in plan.labels}
+    chosen = {"all": {model.name for model in scoring}, "labelled": labelled, "none": set[str]()}[config.drift.watch]
+    return tuple(model for model in scoring if model.name in chosen)
+
+
+def watch(plan: Plan, config: Config, log: Log, registry: Registry, model: Model) -> list[Watched]:
+    """Every version of a model that has made predictions."""
+    table = SpreadTable(config, model, config.drift.window)
+    labels = [label for label in plan.labels if label.model.name == model.name]
+    done = what_was_done(config, log)
+    found = []
+    for version, known in references(registry, model).items():
+        windows = table.windows(version)[:-1]  # the newest is not over
+        if windows:
+            found.append(_watched(config, model, version, known, labels, windows, done))
+    return found
+
+
+def _watched(
+    config: Config,
+    model: Model,
+    version: int,
+    known: Mapping[str, Reference],
+    labels: Sequence[Label],
+    windows: Sequence[Window],
+    done: Sequence[Done],
+) -> Watched:
+    settings = settings_of(config, labels)
+    count = settings.reference if isinstance(settings.reference, int) else len(windows)
+    scores = merged(window.columns[SCORE] for window in windows[:count] if SCORE in window.columns)
+    watching = Watching(model.name, version, {**known, SCORE: reference_from(scores, TENTHS)}, settings)
+    errors = _errors(config, labels, version, windows)
+    told = [Window(each.start, each.end, each.columns, errors.get(each.start, {})) for each in windows]
+    waiting = sorted(done, key=lambda each: (each.after, each.when))
+    for window in told:
+        watching.feed([window])
+        waiting = _apply(watching, waiting, window.end)
+    return Watched(model, version, told, watching)
+
+
+def _apply(watching: Watching, waiting: list[Done], upto: int) -> list[Done]:
+    """What people did after windows that have been fed by now; the rest waits."""
+    known = {incident.id for incident in watching.incidents}
+    for each in [each for each in waiting if each.after <= upto and each.incident in known]:
+        change = watching.acknowledge if each.state == ACKNOWLEDGED else watching.close
+        change(each.incident, who=each.who, why=each.why, when=each.when)
+        waiting.remove(each)
+    return waiting
+
+
+def settings_of(config: Config, labels: Sequence[Label]) -> Settings:
+    """How a project's models are watched."""
+    held = config.drift
+    after = min((min(held.labels_after, label.horizon) for label in labels), default=0)
+    return Settings(
+        length=held.window,
+        reference=max(1, held.reference // held.window),
+        false_alarms_per_month=held.false_alarms_per_month,
+        error_share=0.5 if labels else 0.0,
+        detector=held.detector,
+        zone=held.zone,
+        holidays=_holidays(held.holidays),
+        labels_after=after,
+    )
+
+
+def _holidays(text: str) -> tuple[date, ...]:
+    try:
+        return tuple(date.fromisoformat(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError:
+        hint = 'Write days with commas between them, as in "2026-12-25, 2026-12-26".'
+        raise ConfigError("bad-setting", "'drift.holidays' takes days.", got=shown(text), hint=hint) from None
+
+
+def _errors(
+    config: Config, labels: Iterable[Label], version: int, windows: Sequence[Window]
+) -> dict[int, dict[str, tuple[float, float]]]:
+    """By the start of each window, what labels say of the model's error, once most of it is known."""
+    found: dict[int, dict[str, tuple[float, float]]] = {}
+    for label in labels:
+        parts: dict[int, list[Sums]] = {}
+        for cell, each in Cells(config, label).newest().items():
+            if cell.version == version and not cell.segment:
+                start = cell.window - cell.window % config.drift.window
+                parts.setdefault(start, []).append(each.sums)
+        for window in windows:
+            told = figures(total(parts.get(window.start, ())), label.kind)
+            if (told["closed"] or 0.0) >= KNOWN:
+                found.setdefault(window.start, {}).update(_named(label, told))
+    return found
+
+
+def _named(label: Label, told: Mapping[str, object]) -> dict[str, tuple[float, float]]:
+    kind = "binary" if label.kind == BINARY else "regression"
+    values = {name: told[name] for name in ERRORS[kind]}
+    return {
+        name: (float(value), float(str(told["count"]))) for name, value in values.items() if isinstance(value, float)
+    }
+
+
+def under_way(incident: Incident) -> bool:
+    """Whether nobody has closed it, and it is not over by itself."""
+    return incident.state != CLOSED and incident.recovered is None
+
+
+def what_was_done(config: Config, log: Log) -> list[Done]:
+    """What people have done about incidents, in order."""
+    topic = names(config).topic(INCIDENTS)
+    if topic not in log.topics():
+        return []
+    records = between(log, topic, {}, log.end_offsets(topic))
+    return [Done(**json.loads(record.value)) for record in records if record.value]
+
+
+def do(config: Config, log: Log, done: Done) -> None:
+    """Note what somebody does about an incident."""
+    told = json.dumps(done._asdict()).encode()
+    log.append_batch(names(config).topic(INCIDENTS), [Message(told, done.incident.encode())])

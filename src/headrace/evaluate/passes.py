@@ -1,0 +1,83 @@
+"""One look at a label: how far lake and log have come, what changed since the last look, and the commit of it.
+
+A look does nothing that a later one would not do; one that was killed left nothing behind. Which moment it may speak of
+is decided by the label's stream: what had arrived by then is in the lake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.clock import Clock
+from headrace.config import Config, names
+from headrace.define.label import Label
+from headrace.define.stream import Stream
+from headrace.evaluate.cells import Cells, Restated
+from headrace.lake.complete import complete_until
+from headrace.lake.layout import SILVER
+from headrace.lake.place import look as tables_of
+from headrace.lake.table import LakeTable
+from headrace.log.protocol import Log
+from headrace.run.outcomes import Tables, changes, seen_now
+from headrace.schema.json_rules import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a look has found.
+
+    Parameters
+    ----------
+    known_until
+        Labels that had arrived before this moment are in it; None when there was nothing to look at.
+    restated
+        The cells that changed, as they are now.
+    """
+
+    label: Label
+    known_until: int | None
+    restated: tuple[Restated, ...] = ()
+
+
+def take_a_look(session: SparkSession, config: Config, log: Log, label: Label, clock: Clock) -> Looked:
+    """Bring the figures of a label up to what the lake knows."""
+    found = _tables(config, label)
+    if found is None:
+        return Looked(label, None)
+    cells = Cells(config, label)
+    last, number = cells.seen(), cells.looks + 1
+    until = _known_until(config, log, label.stream.base, found.labels, clock)
+    if until is None or (last is not None and until < last.known_until):
+        return Looked(label, None if last is None else last.known_until)
+    now = seen_now(found, until)
+    if last is not None and (last.predictions, last.labels, last.known_until) == (now.predictions, now.labels, until):
+        return Looked(label, until)
+    changed = changes(session, label, found, last, now)
+    return Looked(label, until, tuple(cells.restate(changed, now, number)))
+
+
+def _tables(config: Config, label: Label) -> Tables | None:
+    """The silver tables of both; None while one of them is not there."""
+    both = [tables_of(config, stream).get(SILVER) for stream in (label.model.predictions, label.stream.base)]
+    predictions, labels = both
+    return None if predictions is None or labels is None else Tables(predictions, labels)
+
+
+def _known_until(config: Config, log: Log, stream: Stream, silver: LakeTable, clock: Clock) -> int | None:
+    """Before which moment, by the stream's own clock, everything that arrived is in the lake; None while nobody knows.
+
+    Where records declare their arrival, that clock stands at the newest of them.
+    """
+    complete = complete_until(tables_of(config, stream), stream, log, names(config).topic(stream.name))
+    if complete == EARLIEST:
+        return None
+    if complete < LATEST:
+        return complete
+    if stream.arrival.source in ("field", "header"):
+        newest = silver.greatest("_arrived_at")
+        return None if newest is None else newest + 1
+    return clock.now()

@@ -1,0 +1,97 @@
+"""What models were given, window by window, as looks have found it: parts that are merged when they are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.config import Config
+from headrace.define.model import Model
+from headrace.drift.reference import Reference, references_of
+from headrace.drift.statistics import Statistics
+from headrace.drift.window import SCORE, Window
+from headrace.errors import HeadraceError
+from headrace.evaluate.looks import SEEN, Looks
+from headrace.lake.imports import positions
+from headrace.lake.layout import SILVER
+from headrace.lake.place import look
+from headrace.run.outcomes import added_since
+from headrace.run.spreads import merged, score_reference, spreads
+from headrace.score.registry import Registry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """How far a look saw: the offsets of each partition, and the version of the table."""
+
+    positions: dict[int, int]
+    version: int
+
+
+class SpreadTable:
+    """The statistics of a model's predictions."""
+
+    def __init__(self, config: Config, model: Model, length: int) -> None:
+        self._config, self._model, self._length = config, model, length
+        self._looks = Looks(config, f"model.{model.name}")
+
+    def look(self, session: SparkSession, registry: Registry) -> int:
+        """Take in the predictions that have come to the lake since the last look; how many windows they are in."""
+        silver = look(self._config, self._model.predictions).get(SILVER)
+        if silver is None:
+            return 0
+        said, number = self._looks.seen(), self._looks.taken + 1
+        last = None if said is None else msgspec.json.decode(said, type=Spread)
+        now = Spread(positions(silver), silver.delta.version())
+        if last is not None and last.positions == now.positions:
+            return 0
+        found = spreads(
+            session,
+            self._model,
+            silver,
+            references(registry, self._model),
+            self._length,
+            seen=None if last is None else last.positions,
+            until=now.positions,
+            files=silver.files() if last is None else sorted(added_since(silver, last.version)),
+        )
+        rows = [
+            {
+                "window": window,
+                "version": version,
+                "part": column,
+                "value": "",
+                "told": msgspec.json.encode(held).decode(),
+            }
+            for (window, version), columns in found.items()
+            for column, held in columns.items()
+        ]
+        self._looks.append(rows, msgspec.json.encode(now).decode(), number)
+        return len(found)
+
+    def windows(self, version: int, since: int | None = None) -> list[Window]:
+        """The windows of a version, in order."""
+        after = "" if since is None else f" AND window >= {since}"
+        parts: dict[int, dict[str, list[Statistics]]] = {}
+        for row in self._looks.rows(f"part <> '{SEEN}' AND version = {version}{after}"):
+            held = msgspec.json.decode(row["told"], type=Statistics)
+            parts.setdefault(row["window"], {}).setdefault(row["part"], []).append(held)
+        return [
+            Window(start, start + self._length, {name: merged(held) for name, held in columns.items()})
+            for start, columns in sorted(parts.items())
+        ]
+
+
+def references(registry: Registry, model: Model) -> dict[int, dict[str, Reference]]:
+    """Of each version of a model, how its columns were spread when it was trained, and bins for its scores."""
+    found: dict[int, dict[str, Reference]] = {}
+    for version in registry.versions(model.name):
+        try:
+            told = registry.manifest(model.name, version)
+        except HeadraceError:
+            continue
+        found[version] = references_of(told.reference) | {SCORE: score_reference()}
+    return found
