@@ -1,0 +1,183 @@
+"""How fast predictions are joined with their labels and whether a long horizon costs memory.
+
+Part 1: thirty simulated days with a horizon of thirty days. Every day predictions are made, labels of earlier days
+come, both are archived, and a look is taken; in the end everything is looked at once more from the beginning.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sklearn.metrics import roc_auc_score
+
+import headrace as hr
+from bench.harness import Result, measured, run
+from headrace import project
+from headrace.cli.init import create
+from headrace.clock import DAY, HOUR, SECOND, show_time
+from headrace.config import Config, names
+from headrace.define.label import Label
+from headrace.evaluate.cells import Cells
+from headrace.evaluate.passes import take_a_look
+from headrace.lake.place import open_lake
+from headrace.log.embedded import EmbeddedLog
+from headrace.log.record import Message
+from headrace.plan.build import build
+from headrace.run.archive import StreamArchive
+from headrace.run.session import local_session
+from headrace.testing import FakeClock
+from headrace.topics import create as create_topics
+from headrace.topics import topics
+from headrace.truth.figures import figures
+
+BEGIN = 1_767_225_600 * SECOND
+DAYS, PER_DAY = 30, 40_000
+LABELLED = 0.6
+WARM = 5
+"""Days before memory counts: by then Java has compiled what a look runs."""
+
+payments = hr.stream(
+    "payments", fields={"id": str, "card": str, "amount": float, "at": hr.Timestamp}, event_id="id", event_time="at"
+)
+cards = hr.view("cards", payments, by="card", features={"spend_1h": hr.sum("amount", over="1h")})
+risk = hr.model("risk", hr.feature_set("habits", [cards]), stream=payments)
+disputes = hr.stream(
+    "disputes", fields={"id": str, "payment": str, "fraud": bool, "at": hr.Timestamp}, event_id="id", event_time="at"
+)
+chargeback = hr.label(
+    "chargeback", disputes, of=risk, on="payment", value="fraud", horizon="30d", default=False, window="1h"
+)
+again = replace(chargeback, name="again")
+PLAN = build([payments, cards, risk, disputes, chargeback])
+
+
+class World:
+    """A month of predictions, and labels that come up to thirty days later; times are simulated, the rest is real."""
+
+    def __init__(self, folder: Path, days: int, per_day: int) -> None:
+        create(folder)
+        (folder / "features.py").write_text("from bench.evaluate import *\n")
+        self.config: Config = project.load(folder).config
+        self.clock, self.session = FakeClock(BEGIN), local_session("bench-evaluate")
+        self.log = EmbeddedLog(names(self.config).path("log"), clock=self.clock)
+        create_topics(self.log, topics(PLAN, names(self.config), 1))
+        self._days, self._per_day, self._chance = days, per_day, random.Random(7)
+        self._due: dict[int, list[tuple[str, bool]]] = {}
+        self.truths: dict[int, list[tuple[float, bool]]] = {}
+        self._archives = [
+            StreamArchive(stream, stream.name, self.log, open_lake(self.config, stream), self.session, self.clock)
+            for stream in (risk.predictions, disputes)
+        ]
+
+    def day(self, number: int) -> None:
+        """What happens on a day, and all of it in the lake."""
+        begin = BEGIN + number * DAY
+        made = [self._prediction(number, at, begin + at * DAY // self._per_day) for at in range(self._per_day)]
+        self.log.append_batch(risk.predictions.name, made)
+        self.clock.advance(f"{begin + DAY - self.clock.now()}us")
+        due = self._due.pop(number, [])
+        self.log.append_batch("disputes", [self._label(number, at, *each) for at, each in enumerate(due)])
+        for archive in self._archives:
+            while archive.step(200_000):
+                pass
+
+    def _prediction(self, day: int, number: int, at: int) -> Message:
+        chance, name = self._chance, f"p{day}-{number}"
+        score = round(chance.random() ** 4, 6)
+        fraud, due = chance.random() < score, day + min(28, int(chance.lognormvariate(1.0, 1.0)))
+        labelled = chance.random() < LABELLED and due < self._days
+        if labelled:
+            self._due.setdefault(due, []).append((name, fraud))
+        self.truths.setdefault(at - at % HOUR, []).append((score, fraud and labelled))
+        told = {
+            "id": f"{name}@1",
+            "event_id": name,
+            "version": 1,
+            "role": "champion",
+            "key": json.dumps({"card": f"c{number % 5_000}"}),
+            "at": show_time(at),
+            "event_time": show_time(at),
+            "partition": 0,
+            "offset": number,
+            "score": score,
+            "decision": score >= 0.5,
+            "features": json.dumps({"spend_1h": 12.5}),
+            "request": "{}",
+            "positions": "{}",
+            "as_of": None,
+            "freshness_ms": None,
+            "folded": 0,
+            "stale": False,
+            "scored_at": show_time(at),
+            "latency_ms": 1.0,
+        }
+        return Message(json.dumps(told).encode())
+
+    def _label(self, day: int, number: int, payment: str, fraud: bool) -> Message:
+        at = show_time(BEGIN + day * DAY + DAY // 2)
+        return Message(json.dumps({"id": f"d{day}-{number}", "payment": payment, "fraud": fraud, "at": at}).encode())
+
+    def look(self, label: Label) -> float:
+        """How long a look takes."""
+        began = time.perf_counter()
+        take_a_look(self.session, self.config, self.log, label, self.clock)
+        return time.perf_counter() - began
+
+    def held(self) -> float:
+        """What Python and Spark hold once nobody needs anything, in bytes."""
+        gc.collect()
+        java: Any = self.session._jvm
+        java.java.lang.System.gc()
+        runtime = java.java.lang.Runtime.getRuntime()
+        with Path(f"/proc/{os.getpid()}/statm").open() as told:
+            pages = int(told.read().split()[1])
+        return float(runtime.totalMemory() - runtime.freeMemory() + pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def join(quick: bool) -> list[Result]:
+    """A month of looks, and one at everything."""
+    days, per_day = (8, 5_000) if quick else (DAYS, PER_DAY)
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
+        world = World(Path(folder) / "shop", days, per_day)
+        held, took = [], []
+        for day in range(days):
+            world.day(day)
+            took.append(world.look(chargeback))
+            held.append(world.held())
+            print(f"day {day + 1}: look {took[-1]:.1f} s, {held[-1] / 1e6:,.0f} MB", file=sys.stderr)
+        rates = [days * per_day / world.look(replace(again, name=f"again{at}")) for at in range(2)]
+        flat = max(held[-3:]) / max(held[WARM : WARM + 3])
+        return [
+            measured("join_per_s", rates, "higher", 50_000.0),
+            Result("state_flat", flat, "lower", 1.1),
+            Result("look_last_over_first", sum(took[-3:]) / sum(took[WARM : WARM + 3]), "lower"),
+            Result("auc_error_max", max(_auc_errors(world)), "lower", 0.005),
+        ]
+
+
+def _auc_errors(world: World) -> Iterator[float]:
+    """How far the AUC of each window that has both classes is from the exact one, once everything is known."""
+    world.clock.advance("40d")
+    world.look(chargeback)
+    for cell, each in Cells(world.config, chargeback).newest().items():
+        told = figures(each.sums, "binary")
+        known = world.truths[cell.window]
+        scores, truths = [score for score, _ in known], [truth for _, truth in known]
+        if (told["closed"], told["count"], told["positives"]) != (1.0, len(known), sum(truths)):
+            raise RuntimeError(f"the window {cell.window} does not add up: {told['states']}")
+        if told["auc"] is not None:
+            yield abs(told["auc"] - float(roc_auc_score(truths, scores)))
+
+
+if __name__ == "__main__":
+    sys.exit(run("evaluate", join))
