@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+from headrace.serve import page as page_module
 from headrace.serve.page import render
 from tests.serve.conftest import KEPT
 from tests.streams import BASE
@@ -114,3 +117,14 @@ def test_the_page_loads_nothing_from_elsewhere(world):
     answer = world.get("/")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert re.findall(r'(?:src|href)="(?!data:|/)', answer.text) == []
+
+
+def test_the_script_looks_at_the_same_rows_as_the_page_and_in_the_same_order():
+    script = (Path(page_module.__file__).parent / "page.html").read_text(encoding="utf-8")
+    shape_of = script[script.index("const shapeOf") : script.index("const main")]
+    parts = re.findall(r"\bs\.(\w+)", shape_of)
+    status = {name: {} for name in parts} | {"skew": {"features": {"f": 1}}}
+    status |= {name: {f"{name}-row": {}} for name in parts if name not in ("skew", "labels")}
+    status["labels"] = {"l": {"versions": {"1": {}}}}
+    told = json.loads(page_module._shape(status))
+    assert told == [*([f"{name}-row"] for name in parts[:-2]), ["f"], [["l", "1"]]]
