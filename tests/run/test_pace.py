@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,28 +64,54 @@ class Ending:
         self.stopped.append(True)
 
 
-def test_a_query_changes_its_pace_at_the_end_of_a_batch_and_only_there(tmp_path, monkeypatch):
+def real_time(folder, clock, log):
+    """A real-time query that nobody has started."""
     from headrace.plan.build import build
-    from headrace.run import tile_query
     from headrace.run.publish import Place
     from headrace.run.tile_query import REAL_TIME, TileQuery
     from headrace.run.tiles import Target
     from tests.streams import every_window
 
+    (tiles,) = build([every_window]).tile_sets
+    place = Place(log, clock, "payments", folder)
+    return TileQuery(tiles, Target("1", "on_time", 2), place, "changelog", None, judged=lambda *_: None, mode=REAL_TIME)
+
+
+def ended(folder, included):
+    """A batch has ended, after these offsets."""
+    for name in ("commits", "offsets"):
+        (folder / name).mkdir()
+    (folder / "commits" / "0").touch()
+    (folder / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(included)}")
+
+
+def test_a_backlog_is_taken_a_few_at_a_time_however_few_come_now(tmp_path):
+    from headrace.run.tile_query import CROWD
+
     clock = FakeClock(BASE)
     log = MemoryLog(clock=clock)
     log.create_topic("payments", partitions=2)
-    (tiles,) = build([every_window]).tile_sets
-    place = Place(log, clock, "payments", tmp_path)
-    tile = TileQuery(tiles, Target("1", "on_time", 2), place, "changelog", None, judged=lambda *_: None, mode=REAL_TIME)
+    come(log, clock, CROWD + 2, 1)
+    clock.advance("1h")
+    assert real_time(tmp_path, clock, log)._pace() == A_FEW_AT_A_TIME
+    ended(tmp_path, {"0": CROWD // 2, "1": CROWD // 2})
+    assert real_time(tmp_path, clock, log)._pace() == ONE_BY_ONE
+
+
+def test_a_query_changes_its_pace_at_the_end_of_a_batch_and_only_there(tmp_path, monkeypatch):
+    from headrace.run import tile_query
+
+    clock = FakeClock(BASE)
+    log = MemoryLog(clock=clock)
+    log.create_topic("payments", partitions=2)
+    tile = real_time(tmp_path, clock, log)
     query, begun = Ending(), []
-    tile.query = query  # type: ignore[assignment]
+    tile.query = query
     monkeypatch.setattr(tile_query.TileQuery, "in_real_time", lambda *_, **how: begun.append(how))
     come(log, clock, BUSY, SECONDS)
     tile.look()
     assert begun == []
-    (tmp_path / "commits").mkdir()
-    (tmp_path / "commits" / "0").touch()
+    ended(tmp_path, {"0": BUSY * SECONDS // 2, "1": BUSY * SECONDS // 2})
     tile.look()
     assert (begun, query.stopped) == ([{"practised": True}], [True])
     tile.look()

@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from headrace.serve import page as page_module
 from headrace.serve.page import render
@@ -123,7 +124,7 @@ def test_the_script_looks_at_the_same_rows_as_the_page_and_in_the_same_order():
     script = (Path(page_module.__file__).parent / "page.html").read_text(encoding="utf-8")
     shape_of = script[script.index("const shapeOf") : script.index("const main")]
     parts = re.findall(r"\bs\.(\w+)", shape_of)
-    status = {name: {} for name in parts} | {"skew": {"features": {"f": 1}}}
+    status: dict[str, dict[str, Any]] = {name: {} for name in parts} | {"skew": {"features": {"f": 1}}}
     status |= {name: {f"{name}-row": {}} for name in parts if name not in ("skew", "labels")}
     status["labels"] = {"l": {"versions": {"1": {}}}}
     told = json.loads(page_module._shape(status))
