@@ -88,6 +88,7 @@ class World:
         self.clock.advance(f"{begin + DAY - self.clock.now()}us")
         due = self._due.pop(number, [])
         self.log.append_batch("disputes", [self._label(number, at, *each) for at, each in enumerate(due)])
+        self.clock.advance("1m")  # an append may take a moment to be seen
         for archive in self._archives:
             while archive.step(200_000):
                 pass
