@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.define.model import Model
     from headrace.evaluate.drifting import Watched
     from headrace.project import Project
+    from headrace.score.registry import Registry
 
 
 @click.command("drift")
@@ -33,8 +34,7 @@ def command(
     incident. The exit code is 1 when an incident is open.
     """
     from headrace import project
-    from headrace.evaluate.drifting import watch, watched_models
-    from headrace.topics import open_log
+    from headrace.evaluate.drifting import watched_models
 
     loaded = project.load(path, env)
     plan = loaded.plan()
@@ -42,11 +42,9 @@ def command(
     if not chosen:
         hint = 'Declare a label of one with hr.label(...), or set drift.watch = "all".'
         raise UsageError("not-found", "No model is watched for drift.", hint=hint)
-    registry = registry_of(loaded)
     if not no_look:
         _look(loaded, chosen)
-    with open_log(loaded.config) as log:
-        found = [each for one in chosen for each in watch(plan, loaded.config, log, registry, one)]
+    found = watched(loaded, chosen)
     if html is not None:
         from headrace.evaluate.drift_page import page
 
@@ -59,7 +57,17 @@ def command(
     return 1 if any(incident.state == "open" for each in found for incident in each.incidents) else 0
 
 
-def registry_of(loaded: Project) -> Any:
+def watched(loaded: Project, models: tuple[Model, ...]) -> list[Watched]:
+    """Every version of some models, as it stands."""
+    from headrace.evaluate.drifting import watch
+    from headrace.topics import open_log
+
+    plan, registry = loaded.plan(), _registry(loaded)
+    with open_log(loaded.config) as log:
+        return [each for model in models for each in watch(plan, loaded.config, log, registry, model)]
+
+
+def _registry(loaded: Project) -> Registry:
     from headrace.clock import SystemClock
     from headrace.config import models_folder
     from headrace.score.registry import Registry
@@ -74,7 +82,7 @@ def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
     from headrace.evaluate.spreads import SpreadTable
     from headrace.topics import open_log
 
-    registry, wanted = registry_of(loaded), {model.name for model in chosen}
+    registry, wanted = _registry(loaded), {model.name for model in chosen}
     with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
         for label in loaded.labels:
             if label.model.name in wanted:

@@ -9,7 +9,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
-from headrace.errors import UsageError, did_you_mean, shown
+from headrace.errors import UsageError
 
 if TYPE_CHECKING:
     from headrace.define.label import Label
@@ -60,13 +60,10 @@ def command(
 
 
 def _chosen(loaded: Project, name: str | None) -> tuple[Label, ...]:
-    known = {each.name: each for each in loaded.labels}
-    if not known:
+    if not loaded.labels:
         hint = "Declare one with hr.label(...)."
         raise UsageError("not-found", "The project declares no label.", hint=hint)
-    if name is not None and name not in known:
-        raise UsageError("not-found", "There is no such label.", got=shown(name), hint=did_you_mean(name, known))
-    return tuple(known.values()) if name is None else (known[name],)
+    return loaded.labels if name is None else (loaded.plan().label(name),)
 
 
 def _look(loaded: Project, chosen: tuple[Label, ...]) -> None:
@@ -116,11 +113,9 @@ REGRESSION_COLUMNS = {"count": "predictions", "closed": "closed", "mae": "MAE", 
 
 
 def _cells(each: dict[str, Any], names: dict[str, str]) -> list[str]:
-    return [_shown(each[name]) for name in names]
+    from headrace.evaluate.report import written
 
-
-def _shown(value: Any) -> str:
-    return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+    return [written(each[name]) for name in names]
 
 
 def _show_states(each: dict[str, Any]) -> None:
@@ -138,8 +133,10 @@ def _show_states(each: dict[str, Any]) -> None:
 
 
 def _show_estimate(each: dict[str, Any], assumes: str) -> None:
+    from headrace.evaluate.report import written
+
     parts = [
-        f"{name} {_shown(value['estimated'])} (realised {_shown(value['realised'])})"
+        f"{name} {written(value['estimated'])} (realised {written(value['realised'])})"
         for name, value in each["estimate"].items()
         if value["estimated"] is not None
     ]

@@ -105,15 +105,11 @@ def close(incident: str, path: Path | None, env: str | None, why: str, who: str 
 
 def _found(path: Path | None, env: str | None) -> tuple[Project, list[Watched]]:
     from headrace import project
-    from headrace.cli.drift import registry_of
-    from headrace.evaluate.drifting import watch, watched_models
-    from headrace.topics import open_log
+    from headrace.cli.drift import watched
+    from headrace.evaluate.drifting import watched_models
 
     loaded = project.load(path, env)
-    plan, registry = loaded.plan(), registry_of(loaded)
-    with open_log(loaded.config) as log:
-        models = watched_models(plan, loaded.config)
-        return loaded, [each for model in models for each in watch(plan, loaded.config, log, registry, model)]
+    return loaded, watched(loaded, watched_models(loaded.plan(), loaded.config))
 
 
 def _one(found: list[Watched], name: str) -> tuple[Incident, Watched]:

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
@@ -34,14 +35,7 @@ def command() -> None:
 @options.project_options
 def pipeline(path: Path | None, env: str | None) -> int:
     """Run the Spark pipeline: events in, tiles out."""
-    from headrace import project
-
-    loaded = project.load(path, env)
-    with stopping() as stop:
-        from headrace.run import pipeline as running
-
-        running.main(loaded.plan(), loaded.config, stop.event)
-    return stop.code
+    return _run(path, env, "headrace.run.pipeline")
 
 
 @command.command("archive")
@@ -79,41 +73,30 @@ def serve(path: Path | None, env: str | None, port: int | None) -> int:
 @options.project_options
 def score(path: Path | None, env: str | None) -> int:
     """Run scoring: events in, predictions out."""
-    from headrace import project
-
-    loaded = project.load(path, env)
-    with stopping() as stop:
-        from headrace.instream import process
-
-        process.main(loaded.plan(), loaded.config, stop.event)
-    return stop.code
+    return _run(path, env, "headrace.instream.process")
 
 
 @command.command("audit")
 @options.project_options
 def audit(path: Path | None, env: str | None) -> int:
     """Run the audit: what was served beside what was known."""
-    from headrace import project
-
-    loaded = project.load(path, env)
-    with stopping() as stop:
-        from headrace.audit import process
-
-        process.main(loaded.plan(), loaded.config, stop.event)
-    return stop.code
+    return _run(path, env, "headrace.audit.process")
 
 
 @command.command("evaluate")
 @options.project_options
 def evaluate(path: Path | None, env: str | None) -> int:
     """Run the evaluation: predictions beside the labels that have come."""
+    return _run(path, env, "headrace.evaluate.process")
+
+
+def _run(path: Path | None, env: str | None, module: str) -> int:
+    """Run a module's `main` until it is asked to end; it is loaded when it is known how to."""
     from headrace import project
 
     loaded = project.load(path, env)
     with stopping() as stop:
-        from headrace.evaluate import process
-
-        process.main(loaded.plan(), loaded.config, stop.event)
+        import_module(module).main(loaded.plan(), loaded.config, stop.event)
     return stop.code
 
 

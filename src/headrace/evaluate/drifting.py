@@ -7,13 +7,13 @@ incidents under the same ids. What people did stands in a topic, each with the w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
 from headrace.config import Config, names
-from headrace.define.label import BINARY, Label
+from headrace.define.label import BINARY, REGRESSION, Label
 from headrace.define.model import Model
 from headrace.drift.incident import ACKNOWLEDGED, CLOSED, Incident
 from headrace.drift.reference import Reference
@@ -22,19 +22,20 @@ from headrace.drift.statistics import reference_from
 from headrace.drift.watching import Watching
 from headrace.drift.window import SCORE, Window
 from headrace.errors import ConfigError, shown
-from headrace.evaluate.cells import Cells
+from headrace.evaluate.cells import Cells, Restated
 from headrace.evaluate.spreads import SpreadTable, references
 from headrace.log.between import between
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import Plan
+from headrace.run.outcome_sums import Cell
 from headrace.run.spreads import TENTHS, merged
 from headrace.score.registry import Registry
 from headrace.topics import INCIDENTS
 from headrace.truth.figures import figures
 from headrace.truth.sums import Sums, total
 
-ERRORS = {"binary": ("log_loss", "brier", "positive_rate"), "regression": ("mae", "rmse")}
+ERRORS = {BINARY: ("log_loss", "brier", "positive_rate"), REGRESSION: ("mae", "rmse")}
 """The figures of labelled predictions that are watched."""
 KNOWN = 0.9
 """So much of a window must have closed before its error is judged."""
@@ -85,7 +86,7 @@ def watched_models(plan: Plan, config: Config) -> tuple[Model, ...]:
 def watch(plan: Plan, config: Config, log: Log, registry: Registry, model: Model) -> list[Watched]:
     """Every version of a model that has made predictions."""
     table = SpreadTable(config, model, config.drift.window)
-    labels = [label for label in plan.labels if label.model.name == model.name]
+    labels = {label: Cells(config, label).newest() for label in plan.labels if label.model.name == model.name}
     done = what_was_done(config, log)
     found = []
     for version, known in references(registry, model).items():
@@ -100,11 +101,11 @@ def _watched(
     model: Model,
     version: int,
     known: Mapping[str, Reference],
-    labels: Sequence[Label],
+    labels: Mapping[Label, Mapping[Cell, Restated]],
     windows: Sequence[Window],
     done: Sequence[Done],
 ) -> Watched:
-    settings = settings_of(config, labels)
+    settings = settings_of(config, list(labels))
     count = settings.reference if isinstance(settings.reference, int) else len(windows)
     scores = merged(window.columns[SCORE] for window in windows[:count] if SCORE in window.columns)
     watching = Watching(model.name, version, {**known, SCORE: reference_from(scores, TENTHS)}, settings)
@@ -152,13 +153,13 @@ def _holidays(text: str) -> tuple[date, ...]:
 
 
 def _errors(
-    config: Config, labels: Iterable[Label], version: int, windows: Sequence[Window]
+    config: Config, labels: Mapping[Label, Mapping[Cell, Restated]], version: int, windows: Sequence[Window]
 ) -> dict[int, dict[str, tuple[float, float]]]:
     """By the start of each window, what labels say of the model's error, once most of it is known."""
     found: dict[int, dict[str, tuple[float, float]]] = {}
-    for label in labels:
+    for label, cells in labels.items():
         parts: dict[int, list[Sums]] = {}
-        for cell, each in Cells(config, label).newest().items():
+        for cell, each in cells.items():
             if cell.version == version and not cell.segment:
                 start = cell.window - cell.window % config.drift.window
                 parts.setdefault(start, []).append(each.sums)
@@ -170,8 +171,7 @@ def _errors(
 
 
 def _named(label: Label, told: Mapping[str, object]) -> dict[str, tuple[float, float]]:
-    kind = "binary" if label.kind == BINARY else "regression"
-    values = {name: told[name] for name in ERRORS[kind]}
+    values = {name: told[name] for name in ERRORS[label.kind]}
     return {
         name: (float(value), float(str(told["count"]))) for name, value in values.items() if isinstance(value, float)
     }

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from headrace.evaluate.report import written
+
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --real: #2a9d5c; --said: #e9a23b; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
@@ -61,12 +63,8 @@ Dashed lines are what was to be expected if {escape(told["assumes"])}.</p>
 
 
 def _row(name: str, each: dict[str, Any], names: Sequence[str]) -> str:
-    cells = "".join(f"<td>{_shown(each.get(figure))}</td>" for figure in names)
+    cells = "".join(f"<td>{written(each.get(figure))}</td>" for figure in names)
     return f"<tr><td>{escape(name)}</td>{cells}</tr>"
-
-
-def _shown(value: Any) -> str:
-    return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
 
 
 def _plots(version: int, told: dict[str, Any]) -> str:

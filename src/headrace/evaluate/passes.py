@@ -20,6 +20,7 @@ from headrace.lake.place import look as tables_of
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.run.outcomes import Tables, changes, seen_now
+from headrace.run.progress import DECLARED
 from headrace.schema.json_rules import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _known_until(config: Config, log: Log, stream: Stream, silver: LakeTable, cl
         return None
     if complete < LATEST:
         return complete
-    if stream.arrival.source in ("field", "header"):
+    if stream.arrival.source in DECLARED:
         newest = silver.greatest("_arrived_at")
         return None if newest is None else newest + 1
     return clock.now()

@@ -27,7 +27,7 @@ from headrace.evaluate.spreads import SpreadTable
 from headrace.evaluate.webhook import Webhook
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
-from headrace.run.session import local_session
+from headrace.run.session import cancelled_by, local_session
 from headrace.score.registry import Registry
 from headrace.topics import STATUS, create, open_log, spark_jars, topics
 from headrace.watch.alarm import Alarm
@@ -126,11 +126,7 @@ def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None 
     session = local_session(f"headrace {config.name} evaluate", jars=spark_jars(config, plan))
     clock = clock or SystemClock()
 
-    def cancel() -> None:
-        stop.wait()
-        session.sparkContext.cancelAllJobs()
-
-    threading.Thread(target=cancel, name="cancel", daemon=True).start()
+    cancelled_by(stop, session)
     try:
         with open_log(config, clock) as log:
             evaluating = Evaluating(plan, config, log, session, clock)

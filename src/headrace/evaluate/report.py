@@ -96,3 +96,12 @@ def _window(label: Label, said: list[Restated]) -> dict[str, Any]:
 def _short(label: Label, held: Restated) -> dict[str, Any]:
     told = figures(held.sums, label.kind)
     return {"known_until": show_time(held.known_until)} | {name: told[name] for name in MOVED if name in told}
+
+
+def written(figure: Any) -> str:
+    """A figure as people read it; what is not known is a dash.
+
+    >>> written(1234), written(0.5), written(None)
+    ('1,234', '0.5000', '-')
+    """
+    return "-" if figure is None else f"{figure:,}" if isinstance(figure, int) else f"{figure:.4f}"

@@ -23,7 +23,7 @@ from headrace.lake.place import Lake, open_lake
 from headrace.plan.model import Plan
 from headrace.run.archive import StreamArchive
 from headrace.run.refused import Refusals
-from headrace.run.session import local_session
+from headrace.run.session import cancelled_by, local_session
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
 from headrace.topics import STATUS, create, open_log, spark_jars, topics
@@ -146,7 +146,7 @@ def main(
                 archive.accept_loss()
         archiving.tell(now=True)
         # A batch that is cut off leaves nothing, so nobody need wait for it.
-        threading.Thread(target=_cancel, args=(stop, session), name="cancel", daemon=True).start()
+        cancelled_by(stop, session)
         while not stop.is_set():
             if not archiving.step():
                 archiving.tell()
@@ -167,8 +167,3 @@ def _merge(lake: Lake) -> None:
     except DataError as error:
         if error.code != "lake-conflict":
             raise
-
-
-def _cancel(stop: threading.Event, session: SparkSession) -> None:
-    stop.wait()
-    session.sparkContext.cancelAllJobs()

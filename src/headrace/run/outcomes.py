@@ -170,7 +170,7 @@ def _segments(label: Label) -> str:
 
 def _told(rows: DataFrame, last: Seen | None) -> DataFrame:
     """Labels that the look knows, one row for each moment of which there are any."""
-    old = "false" if last is None else f"({before(last.labels)} AND `{ARRIVED}` < {last.known_until})"
+    old = "false" if last is None else _known_to(last)
     place = f"struct(`{ARRIVED}`, `{PARTITION}`, `{OFFSET}`)"
     return (
         rows.selectExpr(
@@ -190,6 +190,11 @@ def _told(rows: DataFrame, last: Seen | None) -> DataFrame:
     )
 
 
+def _known_to(look: Seen) -> str:
+    """The labels that a look knows."""
+    return f"({before(look.labels)} AND `{ARRIVED}` < {look.known_until})"
+
+
 def _labels(
     session: SparkSession,
     label: Label,
@@ -200,7 +205,7 @@ def _labels(
 ) -> DataFrame:
     """Labels that happened within a span of time and are known."""
     rows = events(session, table, label.stream.base, [span], files)
-    rows = rows.where(f"{before(now.labels)} AND `{ARRIVED}` < {now.known_until}")
+    rows = rows.where(_known_to(now))
     if label.stream.filter is not None:
         rows = rows.where(label.stream.filter.spark())
     truth = f"CAST({label.value.spark()} AS {'BOOLEAN' if label.kind == BINARY else 'DOUBLE'})"
@@ -213,10 +218,9 @@ def _labels(
 
 def _fresh_labels(session: SparkSession, label: Label, table: LakeTable, last: Seen, now: Seen) -> DataFrame:
     """Labels that the last look did not know."""
-    known = f"({before(last.labels)} AND `{ARRIVED}` < {last.known_until})"
     later = set(table.files("_arrived_at", [(last.known_until, EVER[1])]))
     files = sorted(later | added_since(table, last.label_version))
-    return _labels(session, label, table, now, files=files).where(f"NOT {known}")
+    return _labels(session, label, table, now, files=files).where(f"NOT {_known_to(last)}")
 
 
 def _reach(fresh: DataFrame) -> tuple[int, int] | None:

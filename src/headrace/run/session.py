@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,3 +118,13 @@ def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[
         yield session
     finally:
         session.stop()
+
+
+def cancelled_by(stop: threading.Event, session: SparkSession) -> None:
+    """Let a request to end cancel the session's jobs."""
+
+    def cancel() -> None:
+        stop.wait()
+        session.sparkContext.cancelAllJobs()
+
+    threading.Thread(target=cancel, name="cancel", daemon=True).start()

@@ -60,7 +60,10 @@ def spreads(
     if seen is not None:
         rows = rows.where(f"NOT {before(seen)}")
     found: Spreads = {}
+    made = {row[0] for row in rows.select("version").distinct().collect()}
     for version, columns in references.items():
+        if version not in made:
+            continue
         mine = rows.where(f"version = {version}")
         names = [name for name in columns if name != SCORE]
         for at in range(0, len(names) + 1, AT_ONCE):

@@ -71,7 +71,7 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
 
             about = {"project": config.name, "env": config.env, "root": str(config.root)}
             scores = any(model.stream is not None for model in project.models)
-            evaluates = bool(project.labels)
+            evaluates = bool(project.labels) or (scores and config.drift.watch == "all")
             children = stack.children(config, where, log, path=path, port=port, scores=scores, evaluates=evaluates)
             keep(Supervisor(children, where, say=say, about=about), signals, say=say, watch=look, began=began)
             return signals.interrupted

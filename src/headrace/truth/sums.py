@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
+from headrace.clock import SECOND
 from headrace.truth.bins import score_bin, size_bin
 from headrace.truth.outcome import Outcome
 
 LEAST = 1e-15
 """A score is taken for at least so far from 0 and 1 in the log loss, as libraries do."""
-SECOND = 1_000_000
 NOTHING = 1e-9
 """Less than any score is left when as much is taken away as was added, in whatever order."""
 
