@@ -40,6 +40,8 @@ def catch_up(count: int, warm: int, keys: int = 5_000) -> float:
 def recoveries(under: Load, warm: float, longest: float, times: int) -> list[float]:
     """Seconds from a SIGKILL at a random moment of a batch to the first fresh row of an event that was sent after it.
 
+    After a kill as much time as the longest batch passes before the next, so that each is of its own.
+
     On a machine where `headrace prepare` was run, as one that is to recover soon would be.
     """
     prepared()
@@ -53,8 +55,9 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
             stack.callback(each.terminate)
         for turn in range(times + 1):
             with started(made) as process:
-                time.sleep(warm + (chance.uniform(0, longest) if turn < times else warm))
+                time.sleep((longest if turn else 0.0) + warm)
                 if turn < times:
+                    time.sleep(chance.uniform(0, longest))
                     kills.append(time.time())
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
@@ -67,7 +70,9 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
             first, moments = int(held["first"]), held["moments"]
         rows = np.load(folder / "rows.npy")
     fresh = [_fresh(moment, first, moments, rows) for moment in gone]
-    return [again - kill for kill, again in zip(kills, fresh, strict=True)]
+    found = [again - kill for kill, again in zip(kills, fresh, strict=True)]
+    print("fresh again after", *(f"{seconds:.1f} s" for seconds in found), file=sys.stderr)
+    return found
 
 
 def prepared() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from deltalake import DeltaTable
 
 from headrace.clock import MINUTE
 from headrace.errors import HeadraceError
+from headrace.evaluate import looks
 from headrace.evaluate.cells import Cells
+from headrace.evaluate.passes import strays
 from headrace.evaluate.report import report
 from headrace.truth.sums import Sums
 from tests.evaluate.shop import Shop, busy, by_id, by_key, lost
@@ -110,6 +113,36 @@ def test_a_window_is_restated_when_labels_come_and_what_was_said_before_stays(tm
     assert [each["coverage"] for each in window["restatements"]] == [0.0, 1.0]
     assert (window["states"]["labelled"], window["recall"]) == (1, 1.0)
     assert window["label_delay_s"]["p50"] == pytest.approx(7_200, rel=0.02)
+
+
+def test_labels_that_name_no_prediction_are_counted_until_it_comes(tmp_path, spark):
+    shop = Shop(tmp_path, spark)
+    shop.predict("p", 0.7)
+    shop.label(1, "p", True)
+    shop.label(2, "nobody", True)
+    shop.clock.advance("1m")
+    shop.label(3, "not-yet", False)
+    shop.archive()
+    shop.look()
+    assert strays(spark, shop.config, by_id) == (2, ["not-yet", "nobody"])
+    shop.predict("not-yet", 0.2)
+    shop.archive()
+    shop.look()
+    assert strays(spark, shop.config, by_id) == (1, ["nobody"])
+
+
+def test_many_looks_are_tidied_and_say_the_same(tmp_path, spark, monkeypatch):
+    monkeypatch.setattr(looks, "TIDIED", 2)
+    shop = Shop(tmp_path, spark)
+    for _ in busy(shop, 6, minutes=300):
+        shop.archive()
+        shop.look()
+        same(shop.cells(), shop.meant())
+    cells = Cells(shop.config, by_id)
+    assert cells.looks >= 2
+    assert len(DeltaTable(cells._looks.uri).file_uris()) < cells.looks
+    said = report(by_id, cells)["windows"]
+    assert max(len(each["restatements"]) for each in said) > 1
 
 
 def test_nothing_new_is_nothing_written(tmp_path, spark):

@@ -56,7 +56,7 @@ def test_looks_count_what_came_since_and_together_everything(tmp_path, spark, mo
     monkeypatch.setattr(module, "references", lambda *_: {1: REFERENCES})
     shop, chance = Shop(tmp_path, spark), random.Random(3)
     held: dict[int, dict[str, list[object]]] = {}
-    table = SpreadTable(shop.config, risk, HOUR)
+    table = SpreadTable(shop.config, risk)
     for number in range(120):
         features, score, at = given(chance), chance.random(), shop.clock.now()
         shop.predict(f"p{number}", score, features=features)
@@ -79,6 +79,20 @@ def test_what_is_written_is_read_as_it_was(tmp_path, spark, monkeypatch):
     shop = Shop(tmp_path, spark)
     shop.predict("p", 0.25, features={"payments_1h": 1})
     shop.archive()
-    SpreadTable(shop.config, risk, HOUR).look(spark, None)
-    (window,) = SpreadTable(shop.config, risk, HOUR).windows(1)
+    SpreadTable(shop.config, risk).look(spark, None)
+    (window,) = SpreadTable(shop.config, risk).windows(1)
     assert json.dumps(window.columns[SCORE].counts).count("1") == 1
+
+
+def test_segments_are_counted_beside_everything(tmp_path, spark, monkeypatch):
+    monkeypatch.setattr(module, "references", lambda *_: {1: {"amount": AMOUNT, SCORE: score_reference()}})
+    shop = Shop(tmp_path, spark)
+    for number in range(6):
+        card = "a" if number < 4 else "Bank of [X]"
+        shop.predict(f"p{number}", 0.1, card=card, features={"amount": 0.05 if number < 4 else None})
+    shop.archive()
+    table = SpreadTable(shop.config, risk, ("card",))
+    table.look(spark, None)
+    (window,) = table.windows(1)
+    counts = {name: (held.count, held.nulls) for name, held in window.columns.items() if not name.startswith(SCORE)}
+    assert counts == {"amount": (6, 2), "amount[card=a]": (4, 0), "amount[card=Bank of [X]]": (2, 2)}

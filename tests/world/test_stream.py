@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -80,8 +81,21 @@ def test_fraud_has_the_share_that_was_asked_for(past, now):
 
 def test_every_story_is_told_in_history_and_live(past, now):
     for sent in (past, now):
-        assert {each.story for each in sent} == set(STORIES)
+        assert {each.story for each in sent} == set(STORIES) - {"patient"}
         assert {each.story for each in sent if each.is_fraud} == {"velocity", "testing", "travel"}
+
+
+def test_in_a_world_that_turns_thieves_are_patient_from_then_on_and_nothing_else_changes():
+    turned = START - 2 * DAY
+    usual = World(seed=3, start=START, cards=3_000, days=6, payments=12_000)
+    before, after = [], []
+    for each in history(replace(usual, turned=turned)):
+        (before if each.sent_at < turned else after).append(each)
+    assert "patient" not in {each.story for each in before}
+    assert {each.story for each in after if each.is_fraud and each.kind == "payment"} == {"patient"}
+    assert {each.story for each in after if not each.is_fraud} == {"ordinary", "spree", "bills"}
+    assert sum(each.is_fraud for each in after) / len(after) == pytest.approx(0.015, rel=0.25)
+    assert list(history(replace(usual, turned=START))) == list(history(usual))
 
 
 def test_a_readable_payment_has_all_its_fields(past):

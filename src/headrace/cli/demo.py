@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli import demo_drift
 from headrace.cli.demo_learning import learn
 from headrace.cli.demo_screen import screen
 from headrace.cli.init import DEMO_FILES, create
 from headrace.cli.output import data, data_json, table, talk
+from headrace.errors import UsageError
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -23,15 +25,25 @@ if TYPE_CHECKING:
 
 @click.command("demo")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--drift", is_flag=True, help="Replay days in which thieves change their ways, and find that out.")
 @click.option("--kafka", is_flag=True, help="On a local Kafka broker, event by event in Spark's real-time mode.")
 @click.option("--seed", default=7, show_default=True, help="Decides every payment.")
 @click.option("--seconds", default=60.0, show_default=True, help="How long live payments are sent.")
-@click.option("--rate", default=120.0, show_default=True, help="How many are sent in a second.")
+@click.option("--rate", type=float, help="How many are sent in a second: 120 if nothing is said, with --drift 250.")
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Make the project here, and leave it there."
 )
 @click.option("--small", is_flag=True, help="With a quarter of the history, for a quick look or a slow machine.")
-def command(as_json: bool, kafka: bool, seed: int, seconds: float, rate: float, keep: Path | None, small: bool) -> int:
+def command(
+    as_json: bool,
+    drift: bool,
+    kafka: bool,
+    seed: int,
+    seconds: float,
+    rate: float | None,
+    keep: Path | None,
+    small: bool,
+) -> int:
     """Show what fresh features are worth.
 
     Ten days of card payments are imported, a fraud model is trained on what was known of each, and live payments are
@@ -39,25 +51,37 @@ def command(as_json: bool, kafka: bool, seed: int, seconds: float, rate: float, 
     ended after it. The report says how much fraud was caught, and how much would have been on features one hour old.
     The exit code is 1 when the verdicts do not add up, a payment has no score, a served value differs from the
     reference, or what the model was given differs from the lake without an excuse.
+
+    With --drift, two weeks are replayed in accelerated time instead, in which thieves change their ways: the exit code
+    is 1 unless exactly one incident names the cause.
     """
     from headrace import project
-    from headrace.demo.shop import world_of
+    from headrace.demo import shop, turning
     from headrace.score.library import library
 
     for name in ("lightgbm", "sklearn"):
         library(name)
+    if drift and (kafka or small):
+        raise UsageError("bad-usage", "--drift has one size, and runs on the embedded log.", hint="Say it alone.")
     began = time.perf_counter()
     with _folder(keep) as folder:
         create(folder, DEMO_FILES)
-        if kafka:
-            on_kafka(folder / "headrace.toml")
-        report = _report(project.load(folder), world_of(seed, small=small), seconds, rate)
+        if drift:
+            turning.as_a_replay(folder)
+            report = demo_drift.report(project.load(folder), turning.world_of(seed), rate or 250.0)
+        else:
+            if kafka:
+                on_kafka(folder / "headrace.toml")
+            report = _report(project.load(folder), shop.world_of(seed, small=small), seconds, rate or 120.0)
     report["total_s"] = round(time.perf_counter() - began, 1)
     if as_json:
         data_json(report)
+    elif drift:
+        demo_drift.show(report)
     else:
         _show(report, keep)
-    return 0 if all(report[name] for name in ("verdicts_add_up", "equal", "all_scored", "no_defect")) else 1
+    wanted = ("found", "all_scored") if drift else ("verdicts_add_up", "equal", "all_scored", "no_defect")
+    return 0 if all(report[name] for name in wanted) else 1
 
 
 @contextlib.contextmanager
@@ -95,7 +119,7 @@ def _report(shop: Project, world: World, seconds: float, rate: float) -> dict[st
         talk(f"Sending {len(sent):,} live payments; the page is at {url}/")
         with open_log(shop.config) as log, contextlib.closing(stack.Reader(url)) as reader:
             with screen() as show:
-                seen = traffic.run(shop, log, sent, show)
+                seen = traffic.run(shop, log, sent, traffic.at_their_time(shop, log, sent), show)
             found = judging.observed(shop, past, log, reader, seen)
     talk("Scoring the same payments on features one hour old.")
     asked = [

@@ -78,8 +78,8 @@ def _registry(loaded: Project) -> Registry:
 def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
     from headrace.batch import session_of
     from headrace.clock import SystemClock
+    from headrace.evaluate.drifting import spread_table
     from headrace.evaluate.passes import take_a_look
-    from headrace.evaluate.spreads import SpreadTable
     from headrace.topics import open_log
 
     registry, wanted = _registry(loaded), {model.name for model in chosen}
@@ -88,7 +88,7 @@ def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
             if label.model.name in wanted:
                 take_a_look(session, loaded.config, log, label, SystemClock())
         for model in chosen:
-            count = SpreadTable(loaded.config, model, loaded.config.drift.window).look(session, registry)
+            count = spread_table(loaded.plan(), loaded.config, model).look(session, registry)
             talk(f"{model.name}: {count:,} windows have something new.")
 
 

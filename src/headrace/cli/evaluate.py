@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @options.project_options
 @click.option("--since", metavar="WHEN", help="Windows from here on: a time, or an age such as 30d; all when left out.")
 @click.option("--no-look", is_flag=True, help="Tell what is known already; without Spark.")
+@click.option("--strays", is_flag=True, help="Count labels that name no prediction, and show some; reads everything.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page as well.")
 @options.as_json
 def command(
@@ -29,6 +30,7 @@ def command(
     env: str | None,
     since: str | None,
     no_look: bool,
+    strays: bool,
     html: Path | None,
     as_json: bool,
 ) -> None:
@@ -43,10 +45,11 @@ def command(
 
     loaded = project.load(path, env)
     chosen = _chosen(loaded, label)
-    if not no_look:
-        _look(loaded, chosen)
+    if strays and no_look:
+        raise UsageError("bad-usage", "--strays reads the lake, and --no-look does not.", hint="Leave one of them out.")
+    found = {} if no_look else _look(loaded, chosen, strays=strays)
     begin = None if since is None else options.since_when(since)
-    told = [report(each, Cells(loaded.config, each), begin) for each in chosen]
+    told = [report(each, Cells(loaded.config, each), begin) | found.get(each.name, {}) for each in chosen]
     if html is not None:
         from headrace.evaluate.page import page
 
@@ -66,17 +69,22 @@ def _chosen(loaded: Project, name: str | None) -> tuple[Label, ...]:
     return loaded.labels if name is None else (loaded.plan().label(name),)
 
 
-def _look(loaded: Project, chosen: tuple[Label, ...]) -> None:
+def _look(loaded: Project, chosen: tuple[Label, ...], *, strays: bool) -> dict[str, dict[str, Any]]:
+    """Bring figures up to what the lake knows; if that is asked for, the labels of each that name no prediction."""
     from headrace.batch import session_of
     from headrace.clock import SystemClock
-    from headrace.evaluate.passes import take_a_look
+    from headrace.evaluate import passes
     from headrace.topics import open_log
 
-    clock = SystemClock()
+    clock, stray = SystemClock(), {}
     with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
         for each in chosen:
-            found = take_a_look(session, loaded.config, log, each, clock)
+            found = passes.take_a_look(session, loaded.config, log, each, clock)
             talk(f"{each.name}: {len(found.restated):,} cells changed.")
+            if strays:
+                count, some = passes.strays(session, loaded.config, each)
+                stray[each.name] = {"strays": {"count": count, "some": some}}
+    return stray
 
 
 def show(told: dict[str, Any]) -> None:
@@ -92,6 +100,9 @@ def show(told: dict[str, Any]) -> None:
     rows += [(f"  {each['segment']} {each['value']}", *_cells(each, names)) for each in told["segments"]]
     rows += [(f"  {each['start']}", *_cells(each, names)) for each in told["windows"][-WINDOWS:]]
     table(("", *names.values()), rows)
+    if "strays" in told:
+        named = ", ".join(told["strays"]["some"])
+        data(f"\n{told['strays']['count']:,} labels name no prediction{f', as in {named}' if named else ''}")
     for each in told["versions"]:
         _show_states(each)
         if binary:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from headrace.clock import micros
@@ -107,8 +108,17 @@ def _scored(told: dict[str, Any]) -> Scored:
     )
 
 
-def run(project: Project, log: Log, sent: Sequence[Sent], show: Callable[[Seen], None]) -> Seen:
-    """Send all records when their time has come, and wait for the scores; `show` is told how it stands."""
+Send = Callable[[Callable[[int], None]], None]
+"""Sends all records and says now and then how many payments it has sent."""
+
+
+def at_their_time(project: Project, log: Log, sent: Sequence[Sent]) -> Send:
+    """Every record when its time has come."""
+    return partial(stack.send, log, names(project.config).topic("payments"), sent)
+
+
+def run(project: Project, log: Log, sent: Sequence[Sent], send: Send, show: Callable[[Seen], None]) -> Seen:
+    """Have all records sent, and wait for the scores; `show` is told how it stands."""
     seen, predictions = Seen(sent), Predictions(project, log, "risk")
 
     def tick(done: int) -> None:
@@ -116,7 +126,7 @@ def run(project: Project, log: Log, sent: Sequence[Sent], show: Callable[[Seen],
         predictions.read(seen)
         show(seen)
 
-    stack.send(log, names(project.config).topic("payments"), sent, tick)
+    send(tick)
     deadline = time.monotonic() + PATIENCE
     while not seen.complete and time.monotonic() < deadline:
         tick(seen.done)

@@ -67,11 +67,21 @@ def named(measure: str, column: str) -> str:
 def parts(name: str) -> tuple[str, str | None]:
     """What is measured, and of which column; None for a measure of the model's error.
 
-    >>> parts("null rate of country[vip=true]"), parts("log_loss")
-    (('null rate', 'country[vip=true]'), ('log_loss', None))
+    >>> parts("null rate of country[vip=true]"), parts("log_loss[bank=Bank of X]")
+    (('null rate', 'country[vip=true]'), ('log_loss[bank=Bank of X]', None))
     """
-    measure, of, column = name.partition(_OF)
-    return (measure, column) if of else (name, None)
+    whole, bracket, segment = name.partition("[")
+    measure, of, column = whole.partition(_OF)
+    return (measure, f"{column}{bracket}{segment}") if of else (name, None)
+
+
+def in_segment(name: str, segment: str, value: str) -> str:
+    """A column or a measure as it is called in a segment; without one, as it is called over everything.
+
+    >>> in_segment("amount", "country", "DE"), in_segment("log_loss", "", "")
+    ('amount[country=DE]', 'log_loss')
+    """
+    return f"{name}[{segment}={value}]" if segment else name
 
 
 def is_segment(name: str) -> bool:
@@ -119,7 +129,7 @@ class Measuring:
     def errors(self, window: Window) -> dict[str, float | None]:
         """The series of the model's error; a measure that is no number, such as that of one class only, is None."""
         for name in window.measures:
-            if _OF in name:
+            if parts(name)[1] is not None:
                 raise DataError("bad-name", f"A measure's name may not hold {_OF!r}.", got=shown(name))
         return {name: rounded(value) for name, (value, _) in sorted(window.measures.items())}
 

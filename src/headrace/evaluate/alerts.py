@@ -34,6 +34,13 @@ def tell(config: Config, log: Log, incidents: Iterable[Incident]) -> int:
     return len(new)
 
 
+def told(config: Config, log: Log) -> list[dict[str, Any]]:
+    """All alerts that were written, in order."""
+    topic = names(config).topic(ALERTS)
+    records = between(log, topic, {}, log.end_offsets(topic))
+    return [json.loads(record.value) for record in records if record.value]
+
+
 def _what(incident: Incident) -> list[str]:
     """What there is to tell of an incident."""
     found = ["opened"]

@@ -20,7 +20,7 @@ from headrace.drift.reference import Reference
 from headrace.drift.settings import Settings
 from headrace.drift.statistics import reference_from
 from headrace.drift.watching import Watching
-from headrace.drift.window import SCORE, Window
+from headrace.drift.window import SCORE, Window, in_segment
 from headrace.errors import ConfigError, shown
 from headrace.evaluate.cells import Cells, Restated
 from headrace.evaluate.spreads import SpreadTable, references
@@ -30,6 +30,7 @@ from headrace.log.record import Message
 from headrace.plan.model import Plan
 from headrace.run.outcome_sums import Cell
 from headrace.run.spreads import TENTHS, merged
+from headrace.schema.json_rules import LATEST
 from headrace.score.registry import Registry
 from headrace.topics import INCIDENTS
 from headrace.truth.figures import figures
@@ -83,14 +84,26 @@ def watched_models(plan: Plan, config: Config) -> tuple[Model, ...]:
     return tuple(model for model in scoring if model.name in chosen)
 
 
+def spread_table(plan: Plan, config: Config, model: Model) -> SpreadTable:
+    """What a model was given, told apart by the segments that its labels name."""
+    named = dict.fromkeys(name for label in _labels_of(plan, model) for name in label.segments)
+    return SpreadTable(config, model, tuple(named))
+
+
+def _labels_of(plan: Plan, model: Model) -> list[Label]:
+    return [label for label in plan.labels if label.model.name == model.name]
+
+
 def watch(plan: Plan, config: Config, log: Log, registry: Registry, model: Model) -> list[Watched]:
     """Every version of a model that has made predictions."""
-    table = SpreadTable(config, model, config.drift.window)
-    labels = {label: Cells(config, label).newest() for label in plan.labels if label.model.name == model.name}
+    table, cells = spread_table(plan, config, model), {each: Cells(config, each) for each in _labels_of(plan, model)}
+    # What labels have not reached is left for later: otherwise a window might first be judged without its error.
+    until = min((seen.known_until for each in cells.values() if (seen := each.seen()) is not None), default=LATEST)
+    labels = {label: each.newest() for label, each in cells.items()}
     done = what_was_done(config, log)
     found = []
     for version, known in references(registry, model).items():
-        windows = table.windows(version)[:-1]  # the newest is not over
+        windows = [each for each in table.windows(version)[:-1] if each.end <= until]  # the newest is not over
         if windows:
             found.append(_watched(config, model, version, known, labels, windows, done))
     return found
@@ -158,15 +171,17 @@ def _errors(
     """By the start of each window, what labels say of the model's error, once most of it is known."""
     found: dict[int, dict[str, tuple[float, float]]] = {}
     for label, cells in labels.items():
-        parts: dict[int, list[Sums]] = {}
+        parts: dict[tuple[int, str, str], list[Sums]] = {}
         for cell, each in cells.items():
-            if cell.version == version and not cell.segment:
+            if cell.version == version:
                 start = cell.window - cell.window % config.drift.window
-                parts.setdefault(start, []).append(each.sums)
-        for window in windows:
-            told = figures(total(parts.get(window.start, ())), label.kind)
-            if (told["closed"] or 0.0) >= KNOWN:
-                found.setdefault(window.start, {}).update(_named(label, told))
+                parts.setdefault((start, cell.segment, cell.value), []).append(each.sums)
+        starts = {window.start for window in windows}
+        for (start, segment, value), sums in parts.items():
+            told = figures(total(sums), label.kind)
+            if start in starts and (told["closed"] or 0.0) >= KNOWN:
+                named = {in_segment(name, segment, value): each for name, each in _named(label, told).items()}
+                found.setdefault(start, {}).update(named)
     return found
 
 

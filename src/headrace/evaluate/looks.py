@@ -21,6 +21,8 @@ FOLDER = "evaluations"
 SEEN = "~seen"
 """The `part` of the row that says how far a look saw."""
 LOOK = "headrace.look"
+TIDIED, KEPT = 100, 24
+"""After how many looks the table is tidied, and for how many hours files stay that somebody may be reading."""
 COLUMNS = {
     "window": "int64",
     "version": "int64",
@@ -98,6 +100,16 @@ class Looks:
             )
         except CommitFailedError as error:
             raise _overtaken(self.uri) from error
+        if number % TIDIED == 0:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Make one file of many: a look adds one, and reading all of them would take longer every day."""
+        table = self._table()
+        if table is not None:
+            table.optimize.compact()
+            table.vacuum(KEPT, dry_run=False, enforce_retention_duration=False)
+            table.create_checkpoint()
 
 
 def _overtaken(uri: str) -> DataError:

@@ -19,12 +19,15 @@ from headrace.lake.layout import SILVER
 from headrace.lake.place import look as tables_of
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
-from headrace.run.outcomes import Tables, changes, seen_now
+from headrace.run.outcomes import Tables, changes, labels_without, seen_now
 from headrace.run.progress import DECLARED
 from headrace.schema.json_rules import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SHOWN = 5
+"""Labels without a prediction that are named."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +74,25 @@ def _tables(config: Config, label: Label) -> Tables | None:
 def _known_until(config: Config, log: Log, stream: Stream, silver: LakeTable, clock: Clock) -> int | None:
     """Before which moment, by the stream's own clock, everything that arrived is in the lake; None while nobody knows.
 
-    Where records declare their arrival, that clock stands at the newest of them.
+    Where records declare their arrival, that clock stands at the newest of them that is in the lake. What comes after
+    it and says it came before is taken in all the same, and what was said is restated.
     """
-    complete = complete_until(tables_of(config, stream), stream, log, names(config).topic(stream.name))
-    if complete == EARLIEST:
-        return None
-    if complete < LATEST:
-        return complete
     if stream.arrival.source in DECLARED:
         newest = silver.greatest("_arrived_at")
         return None if newest is None else newest + 1
-    return clock.now()
+    complete = complete_until(tables_of(config, stream), stream, log, names(config).topic(stream.name))
+    if complete == EARLIEST:
+        return None
+    return complete if complete < LATEST else clock.now()
+
+
+def strays(session: SparkSession, config: Config, label: Label) -> tuple[int, list[str]]:
+    """How many labels that the last look knew name no prediction, and a few of what they name, the newest first."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found, seen = _tables(config, label), Cells(config, label).seen()
+    if found is None or seen is None:
+        return 0, []
+    rows = labels_without(session, label, found, seen)
+    newest = rows.orderBy(F.col("happened").desc(), "identity").limit(SHOWN)
+    return rows.count(), [row["identity"] for row in newest.collect()]

@@ -20,10 +20,9 @@ from headrace.drift.incident import Incident
 from headrace.errors import HeadraceError
 from headrace.evaluate.alerts import tell
 from headrace.evaluate.cells import Cells
-from headrace.evaluate.drifting import under_way, watch, watched_models
+from headrace.evaluate.drifting import spread_table, under_way, watch, watched_models
 from headrace.evaluate.passes import take_a_look
 from headrace.evaluate.report import report
-from headrace.evaluate.spreads import SpreadTable
 from headrace.evaluate.webhook import Webhook
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
@@ -75,7 +74,7 @@ class Evaluating:
         found: list[Incident] = []
         try:
             for model in watched_models(self._plan, self._config):
-                SpreadTable(self._config, model, self._config.drift.window).look(self._session, self._registry)
+                spread_table(self._plan, self._config, model).look(self._session, self._registry)
                 for each in watch(self._plan, self._config, self._log, self._registry, model):
                     found += each.incidents
             tell(self._config, self._log, found)

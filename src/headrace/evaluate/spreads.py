@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,10 +33,17 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class SpreadTable:
-    """The statistics of a model's predictions."""
+    """The statistics of a model's predictions.
 
-    def __init__(self, config: Config, model: Model, length: int) -> None:
-        self._config, self._model, self._length = config, model, length
+    Parameters
+    ----------
+    names
+        By which segments are told apart.
+    """
+
+    def __init__(self, config: Config, model: Model, names: Sequence[str] = ()) -> None:
+        self._config, self._model, self._names = config, model, names
+        self._length = config.drift.window
         self._looks = Looks(config, f"model.{model.name}")
 
     def look(self, session: SparkSession, registry: Registry) -> int:
@@ -54,6 +62,7 @@ class SpreadTable:
             silver,
             references(registry, self._model),
             self._length,
+            self._names,
             seen=None if last is None else last.positions,
             until=now.positions,
             files=silver.files() if last is None else sorted(added_since(silver, last.version)),

@@ -5,7 +5,8 @@ Rows come from `run.outcomes`, each with a sign: what is known now is added, wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.define.label import BINARY, Label
@@ -13,12 +14,17 @@ from headrace.truth.bins import score_bin_sql, size_bin_sql
 from headrace.truth.sums import LEAST, Scores, Sums, cell_of, total
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
+Columns = dict[str, Any]
+"""Arrays of numpy, by name."""
+UNKNOWN, NO_BIN = -1, -(2**31)
+TRUTHS = {UNKNOWN: None, 0: False, 1: True}
 NUMBERS = ("n", "s", "log", "log2", "sq", "sq2", "e", "e_abs", "e2", "e4", "y", "y2", "contradicted")
 """What is summed of the rows of a group."""
 GROUP = ("window", "version", "segment", "value")
-BY_SCORE = ("state", "truth", "decision", "bin")
+BY_SCORE = ("state", "truth", "decision", "bin", "usable")
 
 
 class Cell(NamedTuple):
@@ -36,7 +42,7 @@ def summed(rows: DataFrame, label: Label) -> dict[Cell, Sums]:
 
 
 def _grouped(rows: DataFrame, label: Label) -> DataFrame:
-    """Sums by cell: of scores by what is known of them, and of delays; a null in `bin` tells them apart."""
+    """Sums by cell: of scores by what is known of them, and of delays."""
     usable = "score BETWEEN 0 AND 1" if label.kind == BINARY else "score BETWEEN -1.7e308D AND 1.7e308D"
     if label.kind == BINARY:
         number = score_bin_sql("score")
@@ -51,29 +57,24 @@ def _grouped(rows: DataFrame, label: Label) -> DataFrame:
         made |= {"e": error, "e_abs": f"abs({error})", "e2": f"power({error}, 2)", "e4": f"power({error}, 4)"}
         made |= {"y": "truth", "y2": "power(truth, 2)"}
     known = f"({usable}) AND truth IS NOT NULL"
-    binned = f"CASE WHEN {usable} THEN {number if label.kind == BINARY else f'CASE WHEN {known} THEN {number} END'} END"
     prepared = rows.selectExpr(
         *GROUP,
         "state",
-        "CAST(truth AS STRING) AS truth" if label.kind == BINARY else "CAST(NULL AS STRING) AS truth",
-        "decision",
+        f"{_flag('truth') if label.kind == BINARY else UNKNOWN} AS truth",
+        f"{_flag('decision')} AS decision",
         f"{usable} AS usable",
-        f"{binned} AS bin",
+        f"CASE WHEN {usable if label.kind == BINARY else known} THEN {number} ELSE {NO_BIN} END AS bin",
         f"CASE WHEN delay IS NOT NULL THEN {size_bin_sql('delay')} END AS delay_bin",
         "sign AS n",
         f"sign * IF({usable}, score, 0D) AS s",
         *(f"sign * IF({known}, {text}, 0D) AS `{name}`" for name, text in made.items()),
         "sign * CAST(contradicted AS INT) AS contradicted",
     )
-    by_score = prepared.groupBy(*GROUP, *BY_SCORE, "usable").agg(
-        *expressions(**{name: f"sum({name})" for name in NUMBERS})
-    )
-    return by_score.unionByName(_delays(prepared), allowMissingColumns=True)
-
-
-def _delays(prepared: DataFrame) -> DataFrame:
-    counted = prepared.where("delay_bin IS NOT NULL").groupBy(*GROUP, "delay_bin")
-    return counted.agg(*expressions(n="sum(n)"))
+    # Both in one pass: what is before this, a join of everything, is done once.
+    by_score, by_delay = [*GROUP, *BY_SCORE], [*GROUP, "delay_bin"]
+    sets = prepared.groupingSets([by_score, by_delay], *GROUP, *BY_SCORE, "delay_bin")
+    sums = expressions(**{name: f"sum({name})" for name in NUMBERS}, is_delay="grouping(state) = 1")
+    return sets.agg(*sums).where("(n <> 0 OR contradicted <> 0) AND (delay_bin IS NOT NULL OR NOT is_delay)")
 
 
 def expressions(**told: str) -> list[Any]:
@@ -83,39 +84,88 @@ def expressions(**told: str) -> list[Any]:
     return [F.expr(text).alias(name) for name, text in told.items()]
 
 
+def _flag(text: str) -> str:
+    """Yes or no as 1 or 0."""
+    return f"coalesce(CAST({text} AS INT), {UNKNOWN})"
+
+
 def _collected(rows: DataFrame, label: Label) -> dict[Cell, Sums]:
-    """Sums by cell, from the rows of groups."""
-    found: dict[Cell, list[Sums]] = {}
-    for row in rows.where("n <> 0 OR contradicted <> 0").toArrow().to_pylist():
-        cell = Cell(row["window"], row["version"], row["segment"], row["value"])
-        part = _delay(row) if row["delay_bin"] is not None else _scored(row, binary=label.kind == BINARY)
-        found.setdefault(cell, []).append(part)
-    return {cell: total(parts) for cell, parts in found.items()}
+    """Sums by cell, from the rows of groups: nearly as many as there are predictions, so whole columns at a time."""
+    import pyarrow.compute as pc
+
+    table = rows.toArrow()
+    delays = table.column("is_delay")
+    parts: dict[Cell, list[Sums]] = {}
+    for of, made in ((pc.invert(delays), partial(_scored, binary=label.kind == BINARY)), (delays, _delays)):
+        for cell, columns in _cells(table.filter(of)):
+            parts.setdefault(cell, []).append(made(columns))
+    return {cell: total(held) for cell, held in parts.items()}
 
 
-def _delay(row: Mapping[str, Any]) -> Sums:
-    return Sums(delays={row["delay_bin"]: row["n"]})
+def _cells(table: pa.Table) -> Iterator[tuple[Cell, Columns]]:
+    """Every cell with its rows of all other columns."""
+    import numpy as np
+    import pyarrow as pa
+
+    numbered = table.append_column("row", pa.array(np.arange(table.num_rows)))
+    cells = numbered.group_by(list(GROUP)).aggregate([("row", "list")]).to_pydict()
+    columns = {name: table.column(name).to_numpy() for name in table.column_names if name not in GROUP}
+    for *cell, rows in zip(*(cells[name] for name in (*GROUP, "row_list")), strict=True):
+        yield Cell(*cell), {name: column[rows] for name, column in columns.items()}
 
 
-def _scored(row: Mapping[str, Any], *, binary: bool) -> Sums:
-    count, total = row["n"], row["s"]
-    told: dict[str, Any] = {"states": {row["state"]: count}, "contradicted": row["contradicted"]}
-    if not row["usable"]:
-        return Sums(**told, unusable=count)
-    if not binary:
-        errors = {} if row["bin"] is None else {row["bin"]: count}
-        return Sums(**told, errors=errors, moments=tuple(row[name] for name in ("e", "e_abs", "e2", "e4", "y", "y2")))
-    truth = {None: None, "true": True, "false": False}[row["truth"]]
-    held = {
-        None: Scores(count, 0, 0, total),
-        False: Scores(0, count, 0, 0.0, total),
-        True: Scores(0, 0, count, 0.0, 0.0, total),
+def _delays(held: Columns) -> Sums:
+    return Sums(delays=_counts(held["delay_bin"].astype(int), held["n"]))
+
+
+def _scored(held: Columns, *, binary: bool) -> Sums:
+    usable, binned = held["usable"].astype(bool), held["bin"] != NO_BIN
+    told: dict[str, Any] = {
+        "states": _counts(held["state"], held["n"]),
+        "contradicted": int(held["contradicted"].sum()),
+        "unusable": int(held["n"][~usable].sum()),
     }
-    which = cell_of(row["decision"], truth)
+    if not binary:
+        errors = _counts(held["bin"][binned].astype(int), held["n"][binned])
+        return Sums(**told, errors=errors, moments=_added(held, "e", "e_abs", "e2", "e4", "y", "y2"))
+    kept = {name: column[usable] for name, column in held.items()}
+    which = {
+        cell_of(bool(decision), known) or "": (kept["decision"] == decision) & (kept["truth"] == truth)
+        for decision in (0, 1)
+        for truth, known in TRUTHS.items()
+    }
+    there = {name: rows for name, rows in which.items() if rows.any()}
     return Sums(
         **told,
-        scores={row["bin"]: held[truth]},
-        decided={} if which is None else {which: count},
-        decided_sum={} if which is None else {which: total},
-        losses=(row["log"], row["log2"], row["sq"], row["sq2"]),
+        scores=_scores(kept),
+        decided={name: int(kept["n"][rows].sum()) for name, rows in there.items()},
+        decided_sum={name: float(kept["s"][rows].sum()) for name, rows in there.items()},
+        losses=_added(held, "log", "log2", "sq", "sq2"),
     )
+
+
+def _scores(held: Columns) -> dict[int, Scores]:
+    """By bin, how many there are of each truth, and the sums of their scores."""
+    import numpy as np
+
+    bins, at = np.unique(held["bin"].astype(int), return_inverse=True)
+    found = [
+        np.bincount(at, weights=np.where(held["truth"] == truth, held[name], 0), minlength=len(bins)).tolist()
+        for name in ("n", "s")
+        for truth in TRUTHS
+    ]
+    told = zip(bins.tolist(), *found, strict=True)
+    return {number: Scores(int(open_), int(no), int(yes), *sums) for number, open_, no, yes, *sums in told}
+
+
+def _counts(names: Any, numbers: Any) -> dict[Any, int]:
+    """By name, the sum of its numbers."""
+    import numpy as np
+
+    found, at = np.unique(names, return_inverse=True)
+    sums = np.bincount(at, weights=numbers, minlength=len(found)).tolist()
+    return {name: int(each) for name, each in zip(found.tolist(), sums, strict=True)}
+
+
+def _added(held: Columns, *names: str) -> Any:
+    return tuple(float(held[name].sum()) for name in names)

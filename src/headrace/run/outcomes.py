@@ -20,6 +20,7 @@ from headrace.lake.table import LakeTable
 from headrace.run.admit import ARRIVED, EVENT_TIME, OFFSET, PARTITION
 from headrace.run.outcome_sums import Cell, expressions, summed
 from headrace.run.reach import before
+from headrace.run.segments import segments
 from headrace.run.session import settings
 from headrace.run.silver import EVER, events
 from headrace.truth.sums import Sums
@@ -88,6 +89,12 @@ def changes(session: SparkSession, label: Label, tables: Tables, last: Seen | No
         return summed(_both(_joined(predictions, told, label), label, last, now), label)
 
 
+def labels_without(session: SparkSession, label: Label, tables: Tables, now: Seen) -> DataFrame:
+    """Labels that are known and for which there is no prediction: `identity` and when each `happened`."""
+    made = _predictions(session, label, tables.predictions, tables.predictions.files(), None, now).select("identity")
+    return _labels(session, label, tables.labels, now).join(made.distinct(), "identity", "left_anti")
+
+
 def _extent(table: LakeTable, column: str, files: Sequence[str]) -> tuple[int, int]:
     """How many rows some files have, and the least moment in them; of files that do not say, the least there is."""
     import pyarrow as pa
@@ -151,21 +158,9 @@ def _predictions(
         "version",
         "score",
         "decision",
-        f"{_segments(label)} AS segments",
+        f"{segments(label.model, label.segments)} AS segments",
         f"{old} AS old",
     )
-
-
-def _segments(label: Label) -> str:
-    """Every segment that a prediction is in; one is all of them."""
-    keys = {name for part in label.model.features.keyed for name in part.by}
-    columns = {name for name, _ in label.model.columns}
-    found = ["struct('' AS segment, '' AS value)"]
-    for name in label.segments:
-        source = "key" if name in keys else "features" if name in columns else "request"
-        value = f"coalesce(get_json_object({source}, \"$['{name}']\"), 'null')"
-        found.append(f"struct('{name}' AS segment, {value} AS value)")
-    return f"array({', '.join(found)})"
 
 
 def _told(rows: DataFrame, last: Seen | None) -> DataFrame:

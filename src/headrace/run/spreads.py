@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from headrace.define.model import Model
 from headrace.drift.reference import Reference
 from headrace.drift.statistics import Statistics
-from headrace.drift.window import SCORE
+from headrace.drift.window import SCORE, in_segment
 from headrace.lake.table import LakeTable
 from headrace.run.admit import EVENT_TIME
 from headrace.run.reach import before
+from headrace.run.segments import segments
 from headrace.run.silver import EVER, events
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def spreads(
     predictions: LakeTable,
     references: Mapping[int, Mapping[str, Reference]],
     length: int,
+    names: Sequence[str] = (),
     *,
     seen: Mapping[int, int] | None,
     until: Mapping[int, int],
@@ -51,6 +53,8 @@ def spreads(
         Of each version that has one, by column.
     length
         How long a window is, in microseconds.
+    names
+        By which segments are told apart.
     seen, until
         The offsets that the last look saw, None if there was none, and those that this one sees.
     files
@@ -65,13 +69,13 @@ def spreads(
         if version not in made:
             continue
         mine = rows.where(f"version = {version}")
-        names = [name for name in columns if name != SCORE]
-        for at in range(0, len(names) + 1, AT_ONCE):
-            some = {name: columns[name] for name in names[at : at + AT_ONCE]}
+        given = [name for name in columns if name != SCORE]
+        for at in range(0, len(given) + 1, AT_ONCE):
+            some = {name: columns[name] for name in given[at : at + AT_ONCE]}
             if at == 0 and SCORE in columns:
                 some[SCORE] = columns[SCORE]
             if some:
-                _take(found, version, some, _counted(mine, some, length))
+                _take(found, version, some, _counted(mine, some, length, segments(model, names)))
     return found
 
 
@@ -80,21 +84,21 @@ def score_reference() -> Reference:
     return Reference(rows=0, null_rate=0.0, edges=TENTHS, counts=(0,) * (len(TENTHS) + 1))
 
 
-def _counted(rows: DataFrame, columns: Mapping[str, Reference], length: int) -> DataFrame:
-    """By window, column and bin: how many, their mean, and the squares of their distances to it."""
+def _counted(rows: DataFrame, columns: Mapping[str, Reference], length: int, parts: str) -> DataFrame:
+    """By window, segment, column and bin: how many, their mean, and the squares of their distances to it."""
     names = list(columns)
     told = ", ".join(f"`{name}` STRING" for name in names if name != SCORE)
     read = f"from_json(features, '{told}')" if told else "NULL"
     window = f"`{EVENT_TIME}` - pmod(`{EVENT_TIME}`, {length}) AS window"
-    raw = rows.selectExpr(window, "score", f"{read} AS given")
+    raw = rows.selectExpr(window, "score", f"{read} AS given", f"{parts} AS parts")
     values = [f"{_value(name, columns[name])} AS v{at}" for at, name in enumerate(names)]
-    typed = raw.selectExpr("window", *values)
+    typed = raw.selectExpr("window", *values, "explode(parts) AS part")
     cells = ", ".join(
         f"{at}, {'NULL' if columns[name].is_text else f'v{at}'}, {_bin(f'v{at}', columns[name])}"
         for at, name in enumerate(names)
     )
-    stacked = typed.selectExpr("window", f"stack({len(names)}, {cells}) AS (at, v, bin)")
-    return stacked.groupBy("window", "at", "bin").agg(*_sums())
+    stacked = typed.selectExpr("window", "part", f"stack({len(names)}, {cells}) AS (at, v, bin)")
+    return stacked.groupBy("window", "part", "at", "bin").agg(*_sums())
 
 
 def _sums() -> list[Any]:
@@ -152,7 +156,8 @@ def _take(into: Spreads, version: int, columns: Mapping[str, Reference], counted
     parts: dict[tuple[int, str], list[Statistics]] = {}
     for row in counted.toArrow().to_pylist():
         name = names[row["at"]]
-        parts.setdefault((row["window"], name), []).append(_part(row, columns[name]))
+        column = in_segment(name, row["part"]["segment"], row["part"]["value"])
+        parts.setdefault((row["window"], column), []).append(_part(row, columns[name]))
     for (window, name), held in parts.items():
         into.setdefault((window, version), {})[name] = merged(held)
 

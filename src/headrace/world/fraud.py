@@ -4,6 +4,9 @@ A *velocity attack* empties one card: payments within 20 to 90 seconds at one to
 stolen numbers: one online shop, a tiny sum on each of many cards, and larger sums on those that worked. *Impossible
 travel* is a copy of a card: paid with in another city within an hour of a payment at home. Episodes are the same in
 history and live; only how many begin in a second differs. What honest people do that looks like it is in `habits`.
+
+*Patient* thieves are those of a world that turns: one payment of a card, in its holder's own city, of a sum the holder
+would spend. Nothing of what a card or a shop has been doing lately tells it from an honest payment.
 """
 
 from __future__ import annotations
@@ -43,6 +46,17 @@ def fraud(chance: Chance, people: People, *, shops: places.Shops, span: Span, be
     parts += visits.enough(some["testing"], lambda span: _testing(chance, people, shops, span))
     parts += visits.enough(some["travel"], lambda span: _travel(chance, people, shops, span, before))
     return visits.together(parts)
+
+
+def patient(chance: Chance, people: People, *, shops: places.Shops, span: Span) -> Visits:
+    """All fraudulent payments of a span in which thieves are patient."""
+    count = span.payments
+    victim = chance.pick(people.activity, count)
+    at = span.start + chance.below(span.length, count)
+    city = people.city[victim]
+    shop = city * places.SHOPS + chance.below(places.SHOPS, count)
+    cents = spread(chance, people.spend[victim], 0.5, count)
+    return _stolen(chance, people, shops, (at, victim, shop, city, cents), story=visits.PATIENT)
 
 
 def _velocity(chance: Chance, people: People, shops: places.Shops, span: Span) -> Visits:

@@ -29,7 +29,7 @@ from headrace.clock import DAY, MILLISECOND, MINUTE, SECOND, show_time
 from headrace.errors import DataError, shown
 from headrace.world import places, visits
 from headrace.world.chance import Chance, Ints
-from headrace.world.fraud import fraud
+from headrace.world.fraud import fraud, patient
 from headrace.world.habits import honest
 from headrace.world.people import people
 from headrace.world.visits import CHANNELS, FRAUDS, STORIES, Span, Visits
@@ -59,6 +59,8 @@ class World:
         How long history is, and how many payments are in it.
     fraud
         Which share of payments is fraudulent.
+    turned
+        From when on thieves are patient, in microseconds; None if they never are.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class World:
     days: int = 10
     payments: int = 150_000
     fraud: float = 0.015
+    turned: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("cards", "days", "payments"):
@@ -144,8 +147,13 @@ def _drawn(world: World, span: Span, name: str, before: Visits | None) -> Visits
     rest = replace(span, payments=span.payments - stolen)
     usual = honest(Chance(world.seed, f"{name} honest"), who, shops=shops, span=rest, zero=world.start)
     known = usual if before is None else visits.together([_honest_only(before), usual])
-    some = replace(span, payments=stolen)
-    taken = fraud(Chance(world.seed, f"{name} fraud"), who, shops=shops, span=some, before=known)
+    usual_ways, patiently = replace(span, payments=stolen).split(span.end if world.turned is None else world.turned)
+    parts = []
+    if usual_ways.length:
+        parts.append(fraud(Chance(world.seed, f"{name} fraud"), who, shops=shops, span=usual_ways, before=known))
+    if patiently.length:
+        parts.append(patient(Chance(world.seed, f"{name} patient"), who, shops=shops, span=patiently))
+    taken = visits.together(parts)
     everything = visits.together([visits.undisturbed(usual, taken), taken])
     return everything.at_places(np.argsort(everything.at, kind="stable"))
 

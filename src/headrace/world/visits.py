@@ -16,9 +16,9 @@ from headrace.world import places
 from headrace.world.chance import Chance, Ints
 from headrace.world.people import People
 
-STORIES = ("ordinary", "spree", "bills", "velocity", "testing", "travel")
-ORDINARY, SPREE, BILLS, VELOCITY, TESTING, TRAVEL = range(len(STORIES))
-FRAUDS = (VELOCITY, TESTING, TRAVEL)
+STORIES = ("ordinary", "spree", "bills", "velocity", "testing", "travel", "patient")
+ORDINARY, SPREE, BILLS, VELOCITY, TESTING, TRAVEL, PATIENT = range(len(STORIES))
+FRAUDS = (VELOCITY, TESTING, TRAVEL, PATIENT)
 CHANNELS = ("pos", "online", "mobile")
 POS, ONLINE, MOBILE = range(len(CHANNELS))
 ROUNDS = 6
@@ -40,6 +40,16 @@ class Span:
     def length(self) -> int:
         """In microseconds."""
         return self.end - self.start
+
+    def split(self, moment: int) -> tuple[Span, Span]:
+        """What is before a moment and what is not, each with its share of the payments.
+
+        >>> Span(0, 100, 10).split(70)
+        (Span(start=0, end=70, payments=7), Span(start=70, end=100, payments=3))
+        """
+        middle = min(max(moment, self.start), self.end)
+        before = self.payments * (middle - self.start) // self.length
+        return Span(self.start, middle, before), Span(middle, self.end, self.payments - before)
 
 
 @dataclass(frozen=True)
