@@ -10,7 +10,7 @@ import pytest
 
 from headrace.clock import DAY, HOUR, MINUTE, SECOND, micros, parse_timestamp
 from headrace.errors import DataError
-from headrace.world.stream import KINDS, World, history, live
+from headrace.world.stream import KINDS, Sent, World, history, live
 from headrace.world.visits import CHANNELS, STORIES
 
 START = micros("2026-03-04T10:00:00Z")
@@ -88,7 +88,7 @@ def test_every_story_is_told_in_history_and_live(past, now):
 def test_in_a_world_that_turns_thieves_are_patient_from_then_on_and_nothing_else_changes():
     turned = START - 2 * DAY
     usual = World(seed=3, start=START, cards=3_000, days=6, payments=12_000)
-    before, after = [], []
+    before, after = list[Sent](), list[Sent]()
     for each in history(replace(usual, turned=turned)):
         (before if each.sent_at < turned else after).append(each)
     assert "patient" not in {each.story for each in before}

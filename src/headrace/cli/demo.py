@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @click.option("--kafka", is_flag=True, help="On a local Kafka broker, event by event in Spark's real-time mode.")
 @click.option("--seed", default=7, show_default=True, help="Decides every payment.")
 @click.option("--seconds", default=60.0, show_default=True, help="How long live payments are sent.")
-@click.option("--rate", type=float, help="How many are sent in a second: 120 if nothing is said, with --drift 250.")
+@click.option("--rate", type=float, help="How many are sent in a second: 80 if nothing is said, with --drift 250.")
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Make the project here, and leave it there."
 )
-@click.option("--small", is_flag=True, help="With a quarter of the history, for a quick look or a slow machine.")
+@click.option("--small", is_flag=True, help="With half of the history, for a quick look or a slow machine.")
 def command(
     as_json: bool,
     drift: bool,
@@ -72,7 +72,7 @@ def command(
         else:
             if kafka:
                 on_kafka(folder / "headrace.toml")
-            report = _report(project.load(folder), shop.world_of(seed, small=small), seconds, rate or 120.0)
+            report = _report(project.load(folder), shop.world_of(seed, small=small), seconds, rate or 80.0)
     report["total_s"] = round(time.perf_counter() - began, 1)
     if as_json:
         data_json(report)
@@ -110,10 +110,11 @@ def _report(shop: Project, world: World, seconds: float, rate: float) -> dict[st
     root = shop.config.root
     past = write_past(root, world, SystemClock().now())
     talk(f"{past.payments:,} payments of the last {world.days} days and {past.labels:,} labels, all made up.")
-    learn(shop, talk)
-    learnt = time.perf_counter() - began
-    with stack.started(shop, talk) as url:
-        stack.all_ready(shop)
+    with contextlib.ExitStack() as running:
+        up: list[str] = []
+        learn(shop, talk, filled=lambda: up.append(running.enter_context(stack.started(shop, talk))))
+        learnt, url = time.perf_counter() - began, up[0]
+        stack.scoring(shop)
         ready = time.perf_counter() - began
         sent = live_of(past, SystemClock().now() + 4 * SECOND, seconds, rate)
         talk(f"Sending {len(sent):,} live payments; the page is at {url}/")

@@ -28,7 +28,7 @@ def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
     talk(f"{world.payments:,} payments of {world.days} days, all made up; thieves become patient on the way.")
     learn(shop, talk)
     with stack.started(shop, talk) as url, open_log(shop.config) as log:
-        stack.all_ready(shop)
+        stack.scoring(shop)
         days = (world.start - turning.BEGIN) // DAY
         talk(
             f"Replaying {len(replay.payments):,} payments and {len(replay.labels):,} labels of {days} days; see {url}/"

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 IMPORT = ("import", "history.jsonl", "--stream", "payments", "--arrived-at", "arrived_at")
 TRAIN = "train.py"
+SHOWN = f"$ python {TRAIN}"
 
 
-def learn(project: Project, say: Callable[[str], None]) -> None:
-    """History in the lake, tiles made of it, a training set, a champion."""
+def learn(project: Project, say: Callable[[str], None], filled: Callable[[], None] = lambda: None) -> None:
+    """History in the lake, tiles made of it, a training set, a champion.
+
+    `filled` is called once tiles are made: what it starts comes up while the model learns.
+    """
     from headrace.supervisor import place
     from headrace.supervisor.services import Services
 
@@ -38,6 +42,8 @@ def learn(project: Project, say: Callable[[str], None]) -> None:
         with child:
             for line in child.stdout or ():
                 say(line.rstrip())
+                if line.startswith(SHOWN):
+                    filled()
     if child.returncode:
         raise MachineError("start-failed", "The demo could not train its model.", got=log.read_text()[-2_000:])
 
@@ -49,7 +55,7 @@ def main() -> None:
     steps: dict[str, Callable[[], object]] = {
         f"headrace {' '.join(IMPORT)}": lambda: import_.command.main(list(IMPORT[1:]), standalone_mode=False),
         "headrace backfill": lambda: backfill.command.main([], standalone_mode=False),
-        f"python {TRAIN}": lambda: runpy.run_path(TRAIN, run_name="__main__"),
+        SHOWN.removeprefix("$ "): lambda: runpy.run_path(TRAIN, run_name="__main__"),
     }
     sys.path.insert(0, str(Path.cwd()))
     for shown, step in steps.items():

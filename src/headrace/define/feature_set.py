@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from headrace.define.dimension import Attribute, Dimension, Keyed
@@ -58,7 +59,7 @@ class FeatureSet:
         """The dimensions among them."""
         return tuple(each for each in self.keyed if isinstance(each, Dimension))
 
-    @property
+    @cached_property
     def on_demands(self) -> tuple[OnDemand, ...]:
         """Every on-demand feature that must be computed, each after the ones it needs."""
         found: dict[str, OnDemand] = {}
@@ -86,15 +87,17 @@ class FeatureSet:
             found[made.name] = call(made, values)
         return found
 
-    @property
-    def picked(self) -> Iterator[tuple[Keyed, Feature | Attribute] | OnDemand]:
+    @cached_property
+    def picked(self) -> tuple[tuple[Keyed, Feature | Attribute] | OnDemand, ...]:
         """What the values are of, in their order: features of views and dimensions, and on-demand features."""
+        found: list[tuple[Keyed, Feature | Attribute] | OnDemand] = []
         for member in self.members:
             if isinstance(member, OnDemand):
-                yield member
+                found.append(member)
             else:
                 view = member.view if isinstance(member, Selection) else member
-                yield from ((view, view.feature(name)) for name in _names(member))
+                found += ((view, view.feature(name)) for name in _names(member))
+        return tuple(found)
 
 
 def feature_set(

@@ -41,16 +41,16 @@ def started(project: Project, say: Say) -> Iterator[str]:
         services.stop(project.config)
 
 
-def all_ready(project: Project) -> None:
-    """Wait until those processes are ready too that nobody is kept waiting for: scoring and the archive."""
+def scoring(project: Project) -> None:
+    """Wait until payments are scored as they come: nobody is kept waiting for that, as for what serves."""
     where, deadline = place.place(project.config), time.monotonic() + CATCH_UP
     while time.monotonic() < deadline:
-        states = [each["state"] for each in (place.read_status(where) or {"processes": {}})["processes"].values()]
-        if states and all(state == "ready" for state in states):
+        told = (place.read_status(where) or {}).get("processes", {})
+        if told.get("score", {}).get("state") == "ready":
             return
         time.sleep(0.2)
-    hint = f"Look at the logs beside {where.log('score')}."
-    raise MachineError("no-answer", "Not all processes were ready in time.", got=f"{states}", hint=hint)
+    hint = f"Look at {where.log('score')}."
+    raise MachineError("no-answer", "Scoring was not ready in time.", got=f"{told.get('score')}", hint=hint)
 
 
 class Reader:

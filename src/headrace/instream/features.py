@@ -1,13 +1,15 @@
 """What is known of an event's keys at its arrival: the tiles of the store, and the tail of the log that they lack.
 
-A read that meets a row of the tail's tiles just as it changes is made again, so that no event is counted twice or left
-out. Views of other streams, and dimensions, are read as serving reads them.
+All is read from one state of the store, where it can give one. Elsewhere a read that meets a row of the tail's tiles
+just as it changes is made again; so no event is counted twice or left out. Views of other streams, and dimensions, are
+read as serving reads them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from headrace.define.dimension import Dimension, Keyed
@@ -92,11 +94,23 @@ class EventFeatures:
         self._tile_sets = {part.name: plan.view_tiles[part.name] for part in self._parts if isinstance(part, View)}
         own = {each.id: each for each in self._tile_sets.values() if each.stream == stream}
         self.tails = {name: Tail(tile_set) for name, tile_set in own.items()}
+        self._ids = {name: tile_set.id for name, tile_set in self._tile_sets.items()}
+        self._at_once: dict[str, tuple[ProgressRow | None, HandOver | None]] | None = None
 
     def add(self, event: Event) -> None:
         """Keep an event that is on its way into the tiles."""
         for tail in self.tails.values():
             tail.add(event)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """While entered, all events are given what one state of the store has, if the store can do that."""
+        with self._reader.store.snapshot() as one:
+            self._at_once = {} if one else None
+            try:
+                yield
+            finally:
+                self._at_once = None
 
     def progress(self, tile_set: TileSet) -> ProgressRow | None:
         """How far the tiles are."""
@@ -120,15 +134,16 @@ class EventFeatures:
             if isinstance(part, Dimension):
                 answers[part.name] = self._dimensions.read(part, [key], t)[0]
                 continue
-            tail = self.tails.get(self._tile_sets[part.name].id)
+            name = self._ids[part.name]
+            tail = self.tails.get(name)
             if tail is None:
                 answers[part.name] = self._reader.read(part.name, key, t)
                 continue
             extra = tail.waiting(event) if late and part.stream.late == "update" else None
             answers[part.name], more, said = self._read(part, key, t, tail, extra)
             folded = max(folded, more)
-            positions[tail.tile_set.id] = {} if said is None else dict(said.positions)
-            whole = whole and tail.whole(positions[tail.tile_set.id])
+            positions[name] = {} if said is None else dict(said.positions)
+            whole = whole and tail.whole(positions[name])
         key_columns = {name: given[name] for part in self._parts for name in part.by}
         return Known(key_columns, self._requests(given), answers, folded, positions, whole)
 
@@ -143,12 +158,14 @@ class EventFeatures:
         beside = [] if late is None else [(late.tile, tail.states([late.event]))]
         span = tail.span(key)
         if span is None:
-            said = self.progress(tail.tile_set)
+            said, _ = self._run(tail.tile_set)
             return self._reader.read_many(view.name, [key], t, [beside])[0], len(beside), said
         before = self._look(tail.tile_set, key, *span)
         for _ in range(TRIES):
             more, count = tail.outside(key, before.held, before.hand_over)
             (answer,) = self._reader.read_many(view.name, [key], t, [[*more, *beside]])
+            if self._at_once is not None:
+                return answer, count + len(beside), before.said
             after = self._look(tail.tile_set, key, *span)
             if before.same(after):
                 return answer, count + len(beside), before.said
@@ -157,8 +174,18 @@ class EventFeatures:
         raise MachineError("store-busy", message, got=str(key))
 
     def _look(self, tile_set: TileSet, key: Key, low: int, high: int) -> Look:
-        store, name = self._reader.store, tile_set.fingerprint
-        said = self._reader.progress(tile_set)
+        said, hand_over = self._run(tile_set)
         if said is None:
             return Look()
-        return Look(said, store.hand_overs(name).get(said.run), store.tiles(name, said.run, key, low, high))
+        return Look(said, hand_over, self._reader.store.tiles(tile_set.fingerprint, said.run, key, low, high))
+
+    def _run(self, tile_set: TileSet) -> tuple[ProgressRow | None, HandOver | None]:
+        """How far the tiles are, and how the run that is read was filled."""
+        known = None if self._at_once is None else self._at_once.get(tile_set.fingerprint)
+        if known is None:
+            said = self.progress(tile_set)
+            held = {} if said is None else self._reader.store.hand_overs(tile_set.fingerprint)
+            known = said, None if said is None else held.get(said.run)
+            if self._at_once is not None:
+                self._at_once[tile_set.fingerprint] = known
+        return known

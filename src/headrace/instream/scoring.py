@@ -141,7 +141,9 @@ class StreamScoring:
             records += self._log.read(self.topic, partition, offset, limit=MOST)
         ordered = in_order(records)[:MOST]
         if ordered:
-            self._score(lineup, [asked for record in ordered if (asked := self._asked(record)) is not None])
+            with self.features.at_once():
+                asked = [each for record in ordered if (each := self._asked(record)) is not None]
+            self._score(lineup, asked)
             for record in ordered:
                 self.positions[record.partition] = max(self.positions[record.partition], record.offset + 1)
         self.note()

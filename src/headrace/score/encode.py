@@ -89,6 +89,8 @@ class Encoder:
 def _number(name: str, value: Any, places: dict[str, float] | None) -> float:
     if value is None:
         return math.nan
+    if type(value) is float and places is None:
+        return value  # nearly all of them; what `Real` is takes a while to find out
     if places is not None:
         if isinstance(value, str):
             return places.get(value, math.nan)

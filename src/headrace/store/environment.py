@@ -46,7 +46,8 @@ class Environment:
     def __init__(self, folder: Path, *, readonly: bool, map_size: int = FIRST_SIZE) -> None:
         self.folder = folder
         # Reading transactions of this process; the map cannot be grown under one.
-        self._readers = threading.Lock()
+        self._readers = threading.RLock()
+        self._held: Any = None
         if readonly and not (folder / DATA).exists():
             hint = "Start serving, which fills it: `headrace up` or `headrace run serve`."
             raise MachineError("store-failed", "There is no store.", hint=hint, where=str(folder))
@@ -102,14 +103,31 @@ class Environment:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:
         """A consistent view of what has been committed, also by other processes."""
-        with self._readers, self.translated(), self._begun() as transaction:
-            yield transaction
+        with self._readers:
+            if self._held is not None:
+                yield self._held
+                return
+            with self.translated(), self._begun() as transaction:
+                yield transaction
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        """While entered, everything that is read is of one such view; other threads that read wait."""
+        with self.reading() as transaction:
+            self._held = transaction
+            try:
+                yield
+            finally:
+                self._held = None
 
     def look(self, work: Callable[[Any], Seen]) -> Seen:
         """What `work` finds in such a view; for reads that are so short that to enter and to leave it counts."""
         try:
-            with self._readers, self._begun() as transaction:
-                return work(transaction)
+            with self._readers:
+                if self._held is not None:
+                    return work(self._held)
+                with self._begun() as transaction:
+                    return work(transaction)
         except lmdb.Error as error:
             raise self._translated(error) from error
 

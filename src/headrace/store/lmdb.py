@@ -113,6 +113,12 @@ class LmdbStore:
         with self._reading() as transaction:
             return self._meta.position(transaction, topic)
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[bool]:
+        """See `Store.snapshot`."""
+        with self._guarded(), self._env.holding():
+            yield True
+
     def tiles(self, tile_set: str, run: str, key: Key, low: int = FIRST, high: int = END) -> list[StoredTile]:
         """See `Store.tiles`."""
         with self._reading() as transaction:

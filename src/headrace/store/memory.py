@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from headrace.store.changelog import Gone, HandOver, Key, ProgressRow, Row, TileRow
 from headrace.store.expiry import horizons, other_base, outgrown
@@ -90,6 +91,10 @@ class MemoryStore:
         """See `Store.position`."""
         with self._lock:
             return dict(self._positions.get(topic, {}))
+
+    def snapshot(self) -> AbstractContextManager[bool]:
+        """See `Store.snapshot`: every read is of its own."""
+        return nullcontext(False)
 
     def tiles(self, tile_set: str, run: str, key: Key, low: int = FIRST, high: int = END) -> list[StoredTile]:
         """See `Store.tiles`."""

@@ -11,6 +11,7 @@ same tiles as one read without.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import msgspec
@@ -99,6 +100,10 @@ class Store(Protocol):
 
     def position(self, topic: str) -> dict[int, int]:
         """The next offset of each partition; empty for a topic that was never applied."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[bool]:
+        """While entered, all reads are of one state, and it gives true; false from a store that cannot do that."""
         ...
 
     def tiles(self, tile_set: str, run: str, key: Key, low: int = FIRST, high: int = END) -> list[StoredTile]:

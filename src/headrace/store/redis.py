@@ -12,6 +12,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, Self
 
@@ -155,6 +156,10 @@ class RedisStore:
             at = {int(partition): int(offset) for partition, offset in found.items()}
             self._at.setdefault(topic, at)
             return at
+
+    def snapshot(self) -> AbstractContextManager[bool]:
+        """See `Store.snapshot`: every read is of its own."""
+        return nullcontext(False)
 
     def tiles(self, tile_set: str, run: str, key: Key, low: int = FIRST, high: int = END) -> list[StoredTile]:
         """See `Store.tiles`."""
