@@ -44,7 +44,7 @@ def test_a_scorer_killed_twice_and_given_a_new_version_leaves_no_event_without_i
         start = SystemClock().now() + SECOND
         sent = example.payments(PAYMENTS, seed=5, start=start, per_second=PER_SECOND, cards=CARDS)
         quarter = len(sent) // 4
-        done_at = {quarter: kill(shop.config), 2 * quarter: promote(folder), 3 * quarter: kill(shop.config)}
+        done_at = {quarter: kill(shop.config), 2 * quarter: promote(folder, log), 3 * quarter: kill(shop.config)}
 
         def strike(done):
             for mark in [mark for mark in done_at if done >= mark]:
@@ -73,8 +73,14 @@ def kill(config):
     return lambda: os.kill(pid_of(config, "score"), signal.SIGKILL)
 
 
-def promote(folder):
-    return lambda: headrace(folder, "model", "promote", "risk", "2")
+def promote(folder, log):
+    """Promote the second version, once the first has scored something: on a busy machine that may take a while."""
+
+    def done():
+        until(lambda: any(log.end_offsets("predictions.risk").values()), "nothing was scored by the first version")
+        headrace(folder, "model", "promote", "risk", "2")
+
+    return done
 
 
 def all_scored(log, counted):

@@ -51,7 +51,7 @@ from headrace.store.opening import look_into
 from headrace.topics import broker_folder, open_log
 
 RATE, KEYS = 1_000, 5_000
-STARTING, LONGEST = 180.0, 3_600.0
+STARTING, CATCHING_UP, LONGEST = 180.0, 600.0, 3_600.0
 SLOWEST = 200
 """Predictions a second of a backlog below which it is not waited for."""
 CHUNK = 10_000
@@ -175,7 +175,7 @@ def _steadily(
         sender = spawned(load.send, brokers, RATE, KEYS, LONGEST, file, over)
         stack.callback(sender.terminate)
         until(lambda: 0 < near() < tiles(), "the pipeline does not catch up with what came while it started", STARTING)
-        until(lambda: near() < standing.reached.value, "the scorer does not catch up with what came", STARTING)
+        until(lambda: near() < standing.reached.value, "the scorer does not catch up with what came", CATCHING_UP)
         time.sleep(size.warm)
         begin = time.time_ns()
         time.sleep(size.seconds)

@@ -16,13 +16,16 @@ from headrace.drift.statistics import Statistics
 from headrace.drift.window import SCORE
 from headrace.evaluate import drifting
 from headrace.evaluate.alerts import tell
+from headrace.evaluate.cells import Cells
 from headrace.evaluate.drifting import Done, do, watch
 from headrace.evaluate.looks import Looks
+from headrace.evaluate.spreads import SpreadTable
 from headrace.log import MemoryLog
+from headrace.run.outcomes import Seen
 from headrace.run.spreads import score_reference
 from headrace.testing import FakeClock
 from headrace.topics import ALERTS, INCIDENTS
-from tests.evaluate.shop import plan, risk
+from tests.evaluate.shop import by_id, plan, risk
 from tests.streams import BASE
 
 AMOUNT = Reference(
@@ -48,7 +51,7 @@ class World:
             self.log.create_topic(topic)
         self.looks, self.written = Looks(self.config, "model.risk"), 0
 
-    def write(self, hours, mean):
+    def write(self, hours, mean, upto=0):
         """Windows of a day's rhythm with some noise; `mean` says how far they are off at each."""
         rows = []
         for hour in hours:
@@ -63,7 +66,7 @@ class World:
                 told = msgspec.json.encode(each).decode()
                 rows.append({"window": START + hour * HOUR, "version": 1, "part": name, "value": "", "told": told})
         self.written += 1
-        self.looks.append(rows, json.dumps({"positions": {}, "version": self.written}), self.written)
+        self.looks.append(rows, json.dumps({"positions": {"0": upto}, "version": self.written}), self.written)
 
     def watch(self):
         (found,) = watch(plan, self.config, self.log, None, risk)
@@ -113,6 +116,16 @@ def test_what_people_do_is_remembered_and_a_closed_one_is_watched_from_its_new_l
     world.write(range(50 * 24, 80 * 24), changed)
     (closed,) = world.watch().incidents
     assert (closed.state, [each.who for each in closed.changes]) == ("closed", ["kim", "kim"])
+
+
+def test_predictions_that_labels_were_not_joined_with_are_left_for_later(world):
+    world.write(range(10), lambda _: 0.0, upto=100)
+    world.write(range(10, 30), lambda _: 0.0, upto=300)
+    table = SpreadTable(world.config, risk)
+    assert [len(table.windows(1, [{0: offset}])) for offset in (99, 100, 299, 300)] == [0, 10, 10, 30]
+    seen = Seen(known_until=START + 400 * HOUR, predictions={0: 299}, labels={}, prediction_version=1, label_version=1)
+    Cells(world.config, by_id).restate({}, seen, 1)
+    assert len(world.watch().windows) == 9  # the newest is not over
 
 
 def test_alerts_of_an_incident_are_told_once(world):

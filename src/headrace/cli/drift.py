@@ -84,12 +84,12 @@ def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
 
     registry, wanted = _registry(loaded), {model.name for model in chosen}
     with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
-        for label in loaded.labels:
-            if label.model.name in wanted:
-                take_a_look(session, loaded.config, log, label, SystemClock())
         for model in chosen:
             count = spread_table(loaded.plan(), loaded.config, model).look(session, registry)
             talk(f"{model.name}: {count:,} windows have something new.")
+        for label in loaded.labels:
+            if label.model.name in wanted:
+                take_a_look(session, loaded.config, log, label, SystemClock())
 
 
 def told(each: Watched) -> dict[str, Any]:

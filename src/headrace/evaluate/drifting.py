@@ -97,13 +97,16 @@ def _labels_of(plan: Plan, model: Model) -> list[Label]:
 def watch(plan: Plan, config: Config, log: Log, registry: Registry, model: Model) -> list[Watched]:
     """Every version of a model that has made predictions."""
     table, cells = spread_table(plan, config, model), {each: Cells(config, each) for each in _labels_of(plan, model)}
-    # What labels have not reached is left for later: otherwise a window might first be judged without its error.
-    until = min((seen.known_until for each in cells.values() if (seen := each.seen()) is not None), default=LATEST)
+    # What labels have not reached is left for later, and so are predictions that they were not joined with yet:
+    # otherwise a window would first be judged without its error, or by the error of a part of it.
+    seen = [said for each in cells.values() if (said := each.seen()) is not None]
+    until = min((each.known_until for each in seen), default=LATEST)
+    joined = [each.predictions for each in seen]
     labels = {label: each.newest() for label, each in cells.items()}
     done = what_was_done(config, log)
     found = []
     for version, known in references(registry, model).items():
-        windows = [each for each in table.windows(version)[:-1] if each.end <= until]  # the newest is not over
+        windows = [each for each in table.windows(version, joined)[:-1] if each.end <= until]  # the newest is not over
         if windows:
             found.append(_watched(config, model, version, known, labels, windows, done))
     return found

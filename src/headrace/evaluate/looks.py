@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FOLDER = "evaluations"
 SEEN = "~seen"
 """The `part` of the row that says how far a look saw."""
+SAID = f"part = '{SEEN}'"
 LOOK = "headrace.look"
 TIDIED, KEPT = 100, 24
 """After how many looks the table is tidied, and for how many hours files stay that somebody may be reading."""
@@ -60,7 +61,7 @@ class Looks:
 
     def seen(self) -> str | None:
         """What the last one said of how far it saw; None before the first."""
-        said = self.rows(f"part = '{SEEN}'")
+        said = self.rows(SAID)
         return said[-1]["told"] if said else None
 
     def rows(self, where: str) -> list[dict[str, Any]]:

@@ -62,6 +62,7 @@ class Evaluating:
         now = self._clock.now()
         if now >= self._due:
             self._due = now + self._config.evaluate_every
+            self._count()
             for label in self._plan.labels:
                 self._look(label)
             self._watch()
@@ -69,12 +70,19 @@ class Evaluating:
         self._webhook.step()
         self.tell()
 
+    def _count(self) -> None:
+        """Count what models were given since; before labels are joined, so that all that is counted has been joined."""
+        try:
+            for model in watched_models(self._plan, self._config):
+                spread_table(self._plan, self._config, model).look(self._session, self._registry)
+        except HeadraceError as error:
+            _logger.warning("nothing was counted for drift: %s", error)
+
     def _watch(self) -> None:
         """Look for drift, and tell of incidents that are new."""
         found: list[Incident] = []
         try:
             for model in watched_models(self._plan, self._config):
-                spread_table(self._plan, self._config, model).look(self._session, self._registry)
                 for each in watch(self._plan, self._config, self._log, self._registry, model):
                     found += each.incidents
             tell(self._config, self._log, found)

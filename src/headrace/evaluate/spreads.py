@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +13,7 @@ from headrace.drift.reference import Reference, references_of
 from headrace.drift.statistics import Statistics
 from headrace.drift.window import SCORE, Window
 from headrace.errors import HeadraceError
-from headrace.evaluate.looks import SEEN, Looks
+from headrace.evaluate.looks import SAID, SEEN, Looks
 from headrace.lake.imports import positions
 from headrace.lake.layout import SILVER
 from headrace.lake.place import look
@@ -81,17 +81,31 @@ class SpreadTable:
         self._looks.append(rows, msgspec.json.encode(now).decode(), number)
         return len(found)
 
-    def windows(self, version: int, since: int | None = None) -> list[Window]:
-        """The windows of a version, in order."""
-        after = "" if since is None else f" AND window >= {since}"
+    def windows(self, version: int, within: Sequence[Mapping[int, int]] = ()) -> list[Window]:
+        """The windows of a version, in order.
+
+        Parameters
+        ----------
+        within
+            Offsets by partition: what looks found that saw beyond any of these is left out.
+        """
         parts: dict[int, dict[str, list[Statistics]]] = {}
-        for row in self._looks.rows(f"part <> '{SEEN}' AND version = {version}{after}"):
+        for row in self._looks.rows(f"part <> '{SEEN}' AND version = {version} AND look <= {self._last(within)}"):
             held = msgspec.json.decode(row["told"], type=Statistics)
             parts.setdefault(row["window"], {}).setdefault(row["part"], []).append(held)
         return [
             Window(start, start + self._length, {name: merged(held) for name, held in columns.items()})
             for start, columns in sorted(parts.items())
         ]
+
+    def _last(self, within: Sequence[Mapping[int, int]]) -> int:
+        """The number of the last look that saw nothing beyond some offsets."""
+        said = [(row["look"], msgspec.json.decode(row["told"], type=Spread)) for row in self._looks.rows(SAID)]
+        return max((number for number, each in said if all(_inside(each, one) for one in within)), default=0)
+
+
+def _inside(spread: Spread, offsets: Mapping[int, int]) -> bool:
+    return all(offset <= offsets.get(partition, 0) for partition, offset in spread.positions.items())
 
 
 def references(registry: Registry, model: Model) -> dict[int, dict[str, Reference]]:
