@@ -112,7 +112,7 @@ def written(folder: Path, world: World) -> Replay:
 def records(replay: Replay) -> Iterator[tuple[str, Message]]:
     """Payments and labels by arrival, each with the stream it is of."""
     paid = ((each.sent_at, "payments", Message(_declared(each), each.key)) for each in replay.payments)
-    told = ((each.at, "disputes", Message(_dispute(each), each.payment.encode())) for each in replay.labels)
+    told = ((each.at, "disputes", Message(dispute(each), each.payment.encode())) for each in replay.labels)
     for _, stream, message in heapq.merge(paid, told, key=itemgetter(0)):
         yield stream, message
 
@@ -168,6 +168,7 @@ def _declared(sent: Sent) -> bytes:
     return msgspec.json.encode({**msgspec.json.decode(sent.value), "arrived_at": show_time(sent.sent_at)})
 
 
-def _dispute(label: Label) -> bytes:
+def dispute(label: Label) -> bytes:
+    """A label as a record."""
     told = {"id": f"about-{label.payment}", "payment": label.payment, "fraud": label.fraud, "at": show_time(label.at)}
     return msgspec.json.encode(told)
