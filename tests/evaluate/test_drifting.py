@@ -122,7 +122,12 @@ def test_predictions_that_labels_were_not_joined_with_are_left_for_later(world):
     world.write(range(10), lambda _: 0.0, upto=100)
     world.write(range(10, 30), lambda _: 0.0, upto=300)
     table = SpreadTable(world.config, risk)
-    assert [len(table.windows(1, [{0: offset}])) for offset in (99, 100, 299, 300)] == [0, 10, 10, 30]
+    assert [len(table.windows(1, table.last_within([{0: offset}]))) for offset in (99, 100, 299, 300)] == [
+        0,
+        10,
+        10,
+        30,
+    ]
     seen = Seen(known_until=START + 400 * HOUR, predictions={0: 299}, labels={}, prediction_version=1, label_version=1)
     Cells(world.config, by_id).restate({}, seen, 1)
     assert len(world.watch().windows) == 9  # the newest is not over

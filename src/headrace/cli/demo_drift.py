@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
     from headrace.evaluate.alerts import told
     from headrace.topics import open_log
 
-    began = time.perf_counter()
     replay = turning.written(shop.config.root, world)
     talk(f"{world.payments:,} payments of {world.days} days, all made up; thieves become patient on the way.")
     learn(shop, talk)
@@ -53,7 +51,6 @@ def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
         "alerts": alerts,
         "found": len(opened) == 1 and opened[0]["kind"] == "concept" and near,
         "all_scored": seen.complete,
-        "ready_s": round(time.perf_counter() - began, 1),
     }
 
 

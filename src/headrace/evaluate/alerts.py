@@ -7,7 +7,7 @@ incidents out anew, after a restart or over a replay, tells nobody twice. `evalu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headrace.clock import show_time
@@ -15,14 +15,13 @@ from headrace.config import Config, names
 from headrace.drift.incident import CLOSED, Alarm, Incident
 from headrace.log.between import between
 from headrace.log.protocol import Log
-from headrace.log.record import Message
+from headrace.log.record import Message, Record
 from headrace.topics import ALERTS
 
 
 def tell(config: Config, log: Log, incidents: Iterable[Incident]) -> int:
     """Write what is new of incidents; how many alerts that were."""
-    topic = names(config).topic(ALERTS)
-    there = {record.key for record in between(log, topic, {}, log.end_offsets(topic))}
+    there = {record.key for record in _records(config, log)}
     new = [
         Message(json.dumps(alert(incident, what), separators=(",", ":")).encode(), key)
         for incident in incidents
@@ -30,15 +29,18 @@ def tell(config: Config, log: Log, incidents: Iterable[Incident]) -> int:
         if (key := f"{incident.id}/{what}".encode()) not in there
     ]
     if new:
-        log.append_batch(topic, new)
+        log.append_batch(names(config).topic(ALERTS), new)
     return len(new)
 
 
 def told(config: Config, log: Log) -> list[dict[str, Any]]:
     """All alerts that were written, in order."""
+    return [json.loads(record.value) for record in _records(config, log) if record.value]
+
+
+def _records(config: Config, log: Log) -> Iterator[Record]:
     topic = names(config).topic(ALERTS)
-    records = between(log, topic, {}, log.end_offsets(topic))
-    return [json.loads(record.value) for record in records if record.value]
+    return between(log, topic, {}, log.end_offsets(topic))
 
 
 def _what(incident: Incident) -> list[str]:

@@ -101,12 +101,12 @@ def watch(plan: Plan, config: Config, log: Log, registry: Registry, model: Model
     # otherwise a window would first be judged without its error, or by the error of a part of it.
     seen = [said for each in cells.values() if (said := each.seen()) is not None]
     until = min((each.known_until for each in seen), default=LATEST)
-    joined = [each.predictions for each in seen]
+    last = table.last_within([each.predictions for each in seen])
     labels = {label: each.newest() for label, each in cells.items()}
     done = what_was_done(config, log)
     found = []
     for version, known in references(registry, model).items():
-        windows = [each for each in table.windows(version, joined)[:-1] if each.end <= until]  # the newest is not over
+        windows = [each for each in table.windows(version, last)[:-1] if each.end <= until]  # the newest is not over
         if windows:
             found.append(_watched(config, model, version, known, labels, windows, done))
     return found
@@ -181,8 +181,10 @@ def _errors(
                 parts.setdefault((start, cell.segment, cell.value), []).append(each.sums)
         starts = {window.start for window in windows}
         for (start, segment, value), sums in parts.items():
+            if start not in starts:
+                continue
             told = figures(total(sums), label.kind)
-            if start in starts and (told["closed"] or 0.0) >= KNOWN:
+            if (told["closed"] or 0.0) >= KNOWN:
                 named = {in_segment(name, segment, value): each for name, each in _named(label, told).items()}
                 found.setdefault(start, {}).update(named)
     return found

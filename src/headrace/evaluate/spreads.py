@@ -81,16 +81,11 @@ class SpreadTable:
         self._looks.append(rows, msgspec.json.encode(now).decode(), number)
         return len(found)
 
-    def windows(self, version: int, within: Sequence[Mapping[int, int]] = ()) -> list[Window]:
-        """The windows of a version, in order.
-
-        Parameters
-        ----------
-        within
-            Offsets by partition: what looks found that saw beyond any of these is left out.
-        """
+    def windows(self, version: int, last: int | None = None) -> list[Window]:
+        """The windows of a version, in order, as looks found them up to the one of this number."""
+        upto = "" if last is None else f" AND look <= {last}"
         parts: dict[int, dict[str, list[Statistics]]] = {}
-        for row in self._looks.rows(f"part <> '{SEEN}' AND version = {version} AND look <= {self._last(within)}"):
+        for row in self._looks.rows(f"part <> '{SEEN}' AND version = {version}{upto}"):
             held = msgspec.json.decode(row["told"], type=Statistics)
             parts.setdefault(row["window"], {}).setdefault(row["part"], []).append(held)
         return [
@@ -98,8 +93,8 @@ class SpreadTable:
             for start, columns in sorted(parts.items())
         ]
 
-    def _last(self, within: Sequence[Mapping[int, int]]) -> int:
-        """The number of the last look that saw nothing beyond some offsets."""
+    def last_within(self, within: Sequence[Mapping[int, int]]) -> int:
+        """The number of the last look that saw nothing beyond any of some offsets by partition; 0 if all did."""
         said = [(row["look"], msgspec.json.decode(row["told"], type=Spread)) for row in self._looks.rows(SAID)]
         return max((number for number, each in said if all(_inside(each, one) for one in within)), default=0)
 
