@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from sklearn.metrics import roc_auc_score
 
 import headrace as hr
 from bench.harness import Result, measured, run
+from bench.realtime.compare import SPAWN, spawned
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import DAY, HOUR, SECOND, show_time
@@ -62,21 +64,25 @@ again = replace(chargeback, name="again")
 PLAN = build([payments, cards, risk, disputes, chargeback])
 
 
-class World:
-    """A month of predictions, and labels that come up to thirty days later; times are simulated, the rest is real."""
+Truths = dict[int, list[tuple[float, bool]]]
+"""Of each window, the scores and whether each was of a fraud that gets a label."""
 
-    def __init__(self, folder: Path, days: int, per_day: int) -> None:
-        create(folder)
-        (folder / "features.py").write_text("from bench.evaluate import *\n")
-        self.config: Config = project.load(folder).config
-        self.clock, self.session = FakeClock(BEGIN), local_session("bench-evaluate")
-        self.log = EmbeddedLog(names(self.config).path("log"), clock=self.clock)
-        create_topics(self.log, topics(PLAN, names(self.config), 1))
+
+class World:
+    """A month of predictions, and labels that come up to thirty days later; times are simulated, the rest is real.
+
+    It has a process of its own (`living`): what it remembers is none of the state that looks need.
+    """
+
+    def __init__(self, config: Config, days: int, per_day: int) -> None:
+        self.clock, session = FakeClock(BEGIN), local_session("bench-evaluate-world")
+        self.log = EmbeddedLog(names(config).path("log"), clock=self.clock)
+        create_topics(self.log, topics(PLAN, names(config), 1))
         self._days, self._per_day, self._chance = days, per_day, random.Random(7)
         self._due: dict[int, list[tuple[str, bool]]] = {}
-        self.truths: dict[int, list[tuple[float, bool]]] = {}
+        self.truths: Truths = {}
         self._archives = [
-            StreamArchive(stream, stream.name, self.log, open_lake(self.config, stream), self.session, self.clock)
+            StreamArchive(stream, stream.name, self.log, open_lake(config, stream), session, self.clock)
             for stream in (risk.predictions, disputes)
         ]
 
@@ -129,16 +135,34 @@ class World:
         at = show_time(BEGIN + day * DAY + DAY // 2)
         return Message(json.dumps({"id": f"d{day}-{number}", "payment": payment, "fraud": fraud, "at": at}).encode())
 
+
+def living(root: Path, days: int, per_day: int, line: Connection) -> None:
+    """A world's process: a day whenever one is asked for, its truths when they are."""
+    world = World(project.load(root).config, days, per_day)
+    while (day := line.recv()) is not None:
+        world.day(day)
+        line.send(world.clock.now())
+    line.send(world.truths)
+
+
+class Looking:
+    """Whoever looks: what a process of evaluation is, with a clock that follows the world's."""
+
+    def __init__(self, root: Path) -> None:
+        self.config: Config = project.load(root).config
+        self.clock, self._session = FakeClock(BEGIN), local_session("bench-evaluate")
+        self._log = EmbeddedLog(names(self.config).path("log"), clock=self.clock)
+
     def look(self, label: Label) -> float:
         """How long a look takes."""
         began = time.perf_counter()
-        take_a_look(self.session, self.config, self.log, label, self.clock)
+        take_a_look(self._session, self.config, self._log, label, self.clock)
         return time.perf_counter() - began
 
     def held(self) -> float:
         """What Python and Spark hold once nobody needs anything, in bytes."""
         gc.collect()
-        java: Any = self.session._jvm
+        java: Any = self._session._jvm
         java.java.lang.System.gc()
         runtime = java.java.lang.Runtime.getRuntime()
         with Path(f"/proc/{os.getpid()}/statm").open() as told:
@@ -150,35 +174,50 @@ def join(quick: bool) -> list[Result]:
     """A month of looks, and one at everything."""
     days, per_day = (8, 5_000) if quick else (DAYS, PER_DAY)
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
-        world = World(Path(folder) / "shop", days, per_day)
-        held, took = [], []
-        for day in range(days):
-            world.day(day)
-            took.append(world.look(chargeback))
-            held.append(world.held())
-            print(f"day {day + 1}: look {took[-1]:.1f} s, {held[-1] / 1e6:,.0f} MB", file=sys.stderr)
-        rates = [days * per_day / world.look(replace(again, name=f"again{at}")) for at in range(2)]
-        flat = max(held[-3:]) / max(held[WARM : WARM + 3])
-        return [
-            measured("join_per_s", rates, "higher", 50_000.0),
-            Result("state_flat", flat, "lower", 1.1),
-            Result("look_last_over_first", sum(took[-3:]) / sum(took[WARM : WARM + 3]), "lower"),
-            Result("auc_error_max", max(_auc_errors(world)), "lower", 0.005),
-        ]
+        root = Path(folder) / "shop"
+        create(root)
+        (root / "features.py").write_text("from bench.evaluate import *\n")
+        line, far = SPAWN.Pipe()
+        world = spawned(living, root, days, per_day, far)
+        far.close()
+        try:
+            return _looked_at(Looking(root), line, days, per_day)
+        finally:
+            world.terminate()
 
 
-def _auc_errors(world: World) -> Iterator[float]:
+def _looked_at(looking: Looking, line: Connection, days: int, per_day: int) -> list[Result]:
+    held, took = [], []
+    for day in range(days):
+        line.send(day)
+        looking.clock.advance(f"{line.recv() - looking.clock.now()}us")
+        took.append(looking.look(chargeback))
+        held.append(looking.held())
+        print(f"day {day + 1}: look {took[-1]:.1f} s, {held[-1] / 1e6:,.0f} MB", file=sys.stderr)
+    line.send(None)
+    truths: Truths = line.recv()
+    rates = [days * per_day / looking.look(replace(again, name=f"again{at}")) for at in range(2)]
+    flat = max(held[-3:]) / max(held[WARM : WARM + 3])
+    return [
+        measured("join_per_s", rates, "higher", 50_000.0),
+        Result("state_flat", flat, "lower", 1.1),
+        Result("look_last_over_first", sum(took[-3:]) / sum(took[WARM : WARM + 3]), "lower"),
+        Result("auc_error_max", max(_auc_errors(looking, truths)), "lower", 0.005),
+    ]
+
+
+def _auc_errors(looking: Looking, truths: Truths) -> Iterator[float]:
     """How far the AUC of each window that has both classes is from the exact one, once everything is known."""
-    world.clock.advance("40d")
-    world.look(chargeback)
-    for cell, each in Cells(world.config, chargeback).newest().items():
+    looking.clock.advance("40d")
+    looking.look(chargeback)
+    for cell, each in Cells(looking.config, chargeback).newest().items():
         told = figures(each.sums, "binary")
-        known = world.truths[cell.window]
-        scores, truths = [score for score, _ in known], [truth for _, truth in known]
-        if (told["closed"], told["count"], told["positives"]) != (1.0, len(known), sum(truths)):
+        known = truths[cell.window]
+        scores, labels = [score for score, _ in known], [truth for _, truth in known]
+        if (told["closed"], told["count"], told["positives"]) != (1.0, len(known), sum(labels)):
             raise RuntimeError(f"the window {cell.window} does not add up: {told['states']}")
         if told["auc"] is not None:
-            yield abs(told["auc"] - float(roc_auc_score(truths, scores)))
+            yield abs(told["auc"] - float(roc_auc_score(labels, scores)))
 
 
 def alarms(quick: bool) -> list[Result]:

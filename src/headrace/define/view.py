@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace.aggregate import Aggregate, aggregate
@@ -44,7 +45,7 @@ class Feature:
     terms: tuple[Term, ...]
     description: str | None = None
 
-    @property
+    @cached_property
     def type(self) -> Type:
         """The type of the feature's value."""
         return self.terms[0].aggregate.type if len(self.terms) == 1 else Float()

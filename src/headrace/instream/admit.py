@@ -84,7 +84,12 @@ class Admit:
 
 def in_order(records: Iterable[Record]) -> list[Record]:
     """Records in the order in which they became known, over all partitions."""
-    return sorted(records, key=lambda record: (record.arrived_at, record.partition, record.offset))
+    return sorted(records, key=order)
+
+
+def order(record: Record) -> Place:
+    """A record's place in that order."""
+    return record.arrived_at, record.partition, record.offset
 
 
 def horizon(stream: Stream) -> int:

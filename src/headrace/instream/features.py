@@ -155,7 +155,7 @@ class EventFeatures:
         self, view: View, key: Key, t: int, tail: Tail, late: Waiting | None
     ) -> tuple[Answer, int, ProgressRow | None]:
         """What a view has of a key, how many events of the tail are in it, and how far the tiles are."""
-        beside = [] if late is None else [(late.tile, tail.states([late.event]))]
+        beside = [] if late is None else [(late.tile, tail.states(late.event))]
         span = tail.span(key)
         if span is None:
             said, _ = self._run(tail.tile_set)

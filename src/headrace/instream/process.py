@@ -16,7 +16,7 @@ from headrace.clock import Clock, SystemClock
 from headrace.config import Config, models_folder, names
 from headrace.instream.features import EventFeatures
 from headrace.instream.scoring import StreamScoring
-from headrace.log.protocol import Log
+from headrace.log.protocol import Log, Offsets
 from headrace.plan.inputs import FittingModels
 from headrace.plan.model import Plan
 from headrace.schema.registry_ids import registry_of
@@ -52,30 +52,38 @@ class Scoring:
         ]
         self._looked = self._told = 0.0
 
-    def step(self) -> int:
-        """Score what has come, and look around now and then; how many records there were."""
+    def step(self, come: Mapping[str, Offsets] | None = None) -> int:
+        """Score what has come, and look around now and then; how many records there were.
+
+        Parameters
+        ----------
+        come
+            What `wait` said; without it, everything is looked at.
+        """
         now = time.monotonic()
         if now - self._looked >= LOOK:
             for each in self.models:
                 each.refresh()
             self._looked = now
-        done = sum(each.step() for each in self.models)
+        done = sum(each.step(None if come is None else come.get(each.topic, {})) for each in self.models)
         if now - self._told >= TELL:
             self.tell()
             self._told = now
         return done
 
-    def wait(self) -> None:
-        """Wait for the next record, for a moment."""
-        waiting: dict[str, dict[int, int]] = {}
+    def wait(self) -> Mapping[str, Offsets] | None:
+        """Wait for the next record, for a moment; where there is one, or None when there may be any everywhere."""
+        if any(each.waiting for each in self.models):
+            return None
+        reading: dict[str, dict[int, int]] = {}
         for each in self.models:
-            held = waiting.setdefault(each.topic, {})
-            held |= {p: min(held.get(p, at), at) for p, at in each.positions.items()}
-        told = {topic: at for topic, at in waiting.items() if at}
+            at = reading.setdefault(each.topic, {})
+            at |= {p: min(at.get(p, offset), offset) for p, offset in each.reading.items()}
+        told = {topic: at for topic, at in reading.items() if at}
         if told:
-            self._log.wait(told, WAIT)
-        else:
-            time.sleep(WAIT)
+            return self._log.wait(told, WAIT)
+        time.sleep(WAIT)
+        return None
 
     def tell(self) -> None:
         """Say in the status topic how each model is doing."""
@@ -116,8 +124,9 @@ def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None 
         looking = threading.Thread(target=dimensions.run, args=(stop,), name="dimensions", daemon=True)
         looking.start()
         try:
+            come: Mapping[str, Offsets] | None = None
             while not stop.is_set():
-                if not scoring.step():
-                    scoring.wait()
+                scoring.step(come)
+                come = scoring.wait()
         finally:
             scoring.close()

@@ -12,16 +12,18 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from heapq import merge
+from itertools import islice
 from typing import Any
 
 from headrace.clock import Clock
 from headrace.config import Names
 from headrace.define.model import Model
 from headrace.errors import HeadraceError
-from headrace.instream.admit import Admit, horizon, in_order
+from headrace.instream.admit import Admit, horizon, in_order, order
 from headrace.instream.features import EventFeatures
 from headrace.instream.prediction import Asked, failure, prediction
-from headrace.log.protocol import Log
+from headrace.log.protocol import Log, Offsets
 from headrace.log.record import Message, Record
 from headrace.run.verdict import Judgement
 from headrace.schema.wire import SchemaIds
@@ -76,6 +78,7 @@ class StreamScoring:
         self.counts: Counter[str] = Counter()
         self.latencies: deque[float] = deque(maxlen=LATENCIES)
         self.positions: dict[int, int] = {}
+        self._held: dict[int, deque[Record]] = {}
         self._committed: dict[int, int] = {}
         self._noted = 0.0
 
@@ -131,23 +134,45 @@ class StreamScoring:
         if judged.lane == "on_time" and judged.event is not None:
             self.features.add(judged.event)
 
-    def step(self) -> int:
-        """Score what has come, at most some hundred records; how many there were."""
+    @property
+    def waiting(self) -> bool:
+        """Whether there are records that were read and not scored."""
+        return any(self._held.values())
+
+    @property
+    def reading(self) -> dict[int, int]:
+        """The offset of each partition from which on nothing was read."""
+        return {p: held[-1].offset + 1 if (held := self._held.get(p)) else at for p, at in self.positions.items()}
+
+    def step(self, come: Offsets | None = None) -> int:
+        """Score what has come, at most some hundred records; how many there were.
+
+        Parameters
+        ----------
+        come
+            Where something is to be read, when that is known.
+        """
         lineup = self.lineup
         if lineup is None or not self.positions:
             return 0
-        records: list[Record] = []
-        for partition, offset in self.positions.items():
-            records += self._log.read(self.topic, partition, offset, limit=MOST)
-        ordered = in_order(records)[:MOST]
+        ordered = self._next(come)
         if ordered:
             with self.features.at_once():
                 asked = [each for record in ordered if (each := self._asked(record)) is not None]
             self._score(lineup, asked)
             for record in ordered:
-                self.positions[record.partition] = max(self.positions[record.partition], record.offset + 1)
+                self._held[record.partition].popleft()
+                self.positions[record.partition] = record.offset + 1
         self.note()
         return len(ordered)
+
+    def _next(self, come: Offsets | None) -> list[Record]:
+        """The next records in the order of arrival; what was read is kept until it is scored."""
+        for partition, offset in self.reading.items():
+            held = self._held.setdefault(partition, deque())
+            if (come is None or partition in come) and len(held) < MOST:
+                held += self._log.read(self.topic, partition, offset, limit=MOST - len(held))
+        return list(islice(merge(*self._held.values(), key=order), MOST))
 
     def _asked(self, record: Record) -> Asked | None:
         """A record's event with its features, if it is one to score."""

@@ -136,16 +136,18 @@ class Tail:
     def _folded(self, bucket: Bucket, positions: Mapping[int, int], lacking: Sequence[Waiting]) -> dict[str, State]:
         """The fold of what a row lacks: what was folded before for the same row, and what has come since."""
         if bucket.states is None or bucket.without != positions:
-            bucket.states, bucket.folded, bucket.without = self.states([]), 0, dict(positions)
-        more = self.states([each.event for each in lacking[bucket.folded :]])
-        columns = [(name, monoid) for name, monoid, _ in self._columns]
-        bucket.states = {name: monoid.merge(bucket.states[name], more[name]) for name, monoid in columns}
+            bucket.states, bucket.folded, bucket.without = None, 0, dict(positions)
+        for each in lacking[bucket.folded :]:
+            one = self.states(each.event)
+            before = bucket.states
+            bucket.states = one if before is None else self._merged(before, one)
         bucket.folded = len(lacking)
-        return bucket.states
+        return bucket.states or {}
 
-    def states(self, events: Sequence[Event]) -> dict[str, State]:
-        """The partial columns of some events."""
-        return {
-            name: monoid.fold(monoid.lift(eaten(each.row), each.event_time, each.event_id) for each in events)
-            for name, monoid, eaten in self._columns
-        }
+    def _merged(self, before: Mapping[str, State], one: Mapping[str, State]) -> dict[str, State]:
+        return {name: monoid.merge(before[name], one[name]) for name, monoid, _ in self._columns}
+
+    def states(self, event: Event) -> dict[str, State]:
+        """The partial columns of an event."""
+        row, at, name = event.row, event.event_time, event.event_id
+        return {column: monoid.lift(eaten(row), at, name) for column, monoid, eaten in self._columns}

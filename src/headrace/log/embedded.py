@@ -164,22 +164,22 @@ class EmbeddedLog(LogBase):
             self._check_offset(connection, form, partition, offset)
             return table.spans(connection, partition, offset, limit)
 
-    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> Mapping[str, Offsets]:
         """See `Log.wait`. Another process's append is seen within about `LONGEST_NAP` seconds."""
         deadline = timer.monotonic() + timeout
         with ExitStack() as lent:
-            watched = [
-                table.Watched(lent.enter_context(self._database(topic)[1].watching()), at)
+            watched = {
+                topic: table.Watched(lent.enter_context(self._database(topic)[1].watching()), at)
                 for topic, at in positions.items()
-            ]
-            while not any(each.passed() for each in watched):
+            }
+            while not (found := {topic: passed for topic, each in watched.items() if (passed := each.passed())}):
                 now = timer.monotonic()
                 if now >= deadline:
-                    return False
+                    return {}
                 nap = max(FIRST_NAP, min(LONGEST_NAP, (now - self._came) / NAPS))
                 timer.sleep(min(nap, deadline - now))
             self._came = timer.monotonic()
-            return True
+            return found
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """See `Log.start_offsets`."""

@@ -151,7 +151,7 @@ class KafkaLog(LogBase):
             cursor.advance(offset)
             if cursor.fetch(limit, 0):
                 return cursor.take(limit, max_bytes)
-        end = self._end(form, partition, offset)
+        end = self._end(form, partition, offset, gone=not near)
         if not near:
             cursor.move(form.name, partition, offset)
         deadline = timer.monotonic() + self._timeout
@@ -162,14 +162,16 @@ class KafkaLog(LogBase):
                 raise MachineError("log-unreachable", message, got=self.brokers, where=where)
         return cursor.take(limit, max_bytes)
 
-    def _end(self, form: Topic, partition: int, offset: int) -> int:
-        """The end of a partition, after checking that a position is in it."""
+    def _end(self, form: Topic, partition: int, offset: int, *, gone: bool = True) -> int:
+        """The end of a partition, after checking that a position is in it; a cursor that stands there hears by itself
+        when it is `gone`."""
         end = self._places.ends(form)[partition]
-        check_offset(form, partition, offset, start=self._places.starts(form)[partition], end=end)
+        start = self._places.starts(form)[partition] if gone else 0
+        check_offset(form, partition, offset, start=start, end=end)
         return end
 
-    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
-        """See `Log.wait`. Cursors stand at the positions, and the brokers hand them what comes."""
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> Mapping[str, Offsets]:
+        """See `Log.wait`. Cursors stand at the positions, and the brokers hand them what comes: it is read unasked."""
         deadline = timer.monotonic() + timeout
         with ExitStack() as lent:
             cursors = [
@@ -179,13 +181,18 @@ class KafkaLog(LogBase):
             ]
             # Each is listened to in turn, and all are looked at in between.
             turns, patience = cycle(cursors), NAP if len(cursors) > 1 else NAP * 10
-            while not any(cursor.fetch(1, 0) for cursor in cursors):
+            while not (come := [cursor for cursor in cursors if cursor.fetch(1, 0)]):
                 left = deadline - timer.monotonic()
                 if left <= 0:
                     # What has come just before a short wait began may still be on its way to the cursor.
-                    return any(self._beyond(topic, cursors) for topic in positions)
+                    come = [cursor for topic in positions for cursor in self._beyond(topic, cursors)]
+                    break
                 next(turns).fetch(1, min(left, patience))
-            return True
+            found: dict[str, Offsets] = {}
+            for cursor in come:
+                number = cursor.partition
+                found[cursor.topic] = {**found.get(cursor.topic, {}), number: positions[cursor.topic][number]}
+            return found
 
     @contextmanager
     def _standing(self, form: Topic, partition: int, offset: int) -> Iterator[Cursor]:
@@ -199,9 +206,10 @@ class KafkaLog(LogBase):
                 cursor.move(form.name, partition, offset)
             yield cursor
 
-    def _beyond(self, topic: str, cursors: Sequence[Cursor]) -> bool:
+    def _beyond(self, topic: str, cursors: Sequence[Cursor]) -> list[Cursor]:
+        """The cursors of a topic that have not come to its end."""
         ends = self._places.ends(self._topic(topic))
-        return any(ends[cursor.partition] > cursor.looked for cursor in cursors if cursor.topic == topic)
+        return [cursor for cursor in cursors if cursor.topic == topic and ends[cursor.partition] > cursor.looked]
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """See `Log.start_offsets`."""

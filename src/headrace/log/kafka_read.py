@@ -72,10 +72,16 @@ class Cursor:
 
     def fetch(self, limit: int, timeout: float) -> bool:
         """Take in what has come, waiting at most `timeout` seconds for the first; whether there is anything now."""
-        if not self._waiting:
-            for found in self._consumer.consume(min(limit, CHUNK), timeout):
-                self._take(found)
+        if not self._waiting and timeout:
+            # Asked for more than one, the client would wait for all of them.
+            self._take_some(1, timeout)
+        if len(self._waiting) < limit:
+            self._take_some(min(limit - len(self._waiting), CHUNK), 0)
         return bool(self._waiting)
+
+    def _take_some(self, most: int, timeout: float) -> None:
+        for found in self._consumer.consume(most, timeout):
+            self._take(found)
 
     def _take(self, found: Fetched) -> None:
         error = found.error()

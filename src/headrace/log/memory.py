@@ -136,15 +136,19 @@ class MemoryLog(LogBase):
             for record in self.read(topic, partition, offset, limit=limit)
         ]
 
-    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> Mapping[str, Offsets]:
         """See `Log.wait`."""
-        waited = [
-            (self._shelf(topic).partitions[number], offset)
-            for topic, at in positions.items()
-            for number, offset in at.items()
-        ]
+
+        def passed() -> dict[str, Offsets]:
+            found: dict[str, Offsets] = {}
+            for topic, at in positions.items():
+                ends = self.end_offsets(topic)
+                if beyond := {number: offset for number, offset in at.items() if ends[number] > offset}:
+                    found[topic] = beyond
+            return found
+
         with self._changed:
-            return self._changed.wait_for(lambda: any(each.end > offset for each, offset in waited), timeout)
+            return self._changed.wait_for(passed, timeout)
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """See `Log.start_offsets`."""

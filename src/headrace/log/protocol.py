@@ -86,8 +86,12 @@ class Log(Protocol):
         """As `read`, for a reader that does not go on from there: nothing is fetched ahead."""
         ...
 
-    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> bool:
-        """Wait until a partition of some topics has a record at or past its position, at most `timeout` seconds."""
+    def wait(self, positions: Mapping[str, Offsets], timeout: float) -> Mapping[str, Offsets]:
+        """Wait until a partition of some topics has a record at or past its position, at most `timeout` seconds.
+
+        Those of the positions are returned at which there is something to read, as far as they are known without asking
+        again; none after a wait in vain.
+        """
         ...
 
     def start_offsets(self, topic: str) -> dict[int, int]:

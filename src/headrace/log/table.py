@@ -63,13 +63,14 @@ class Watched:
         self._connection, self._positions = connection, positions
         self._version: int | None = None
 
-    def passed(self) -> bool:
-        """Whether a partition has a record at or past its position."""
+    def passed(self) -> dict[int, int]:
+        """The positions at or past which their partition has a record."""
         seen = self._connection.execute("PRAGMA data_version").fetchone()[0]
         if seen == self._version:
-            return False
+            return {}
         self._version = seen
-        return any(end(self._connection, number).offset > offset for number, offset in self._positions.items())
+        held = self._positions.items()
+        return {number: offset for number, offset in held if end(self._connection, number).offset > offset}
 
 
 def start(connection: sqlite3.Connection, partition: int) -> int:

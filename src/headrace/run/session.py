@@ -51,6 +51,11 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     # What a plan shows of its sources' options: nothing that a Kafka cluster may take for a secret.
     "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas|keystore|truststore|token|credential",
+    # What Spark keeps of jobs that are over, their plans above all, for a page that is not there.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "5",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",

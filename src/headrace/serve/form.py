@@ -43,9 +43,14 @@ def _written(view: Keyed) -> tuple[tuple[str, Type], ...]:
     known = _known.get(id(view))
     if known is None:
         types = ((feature.name, feature.type) for feature in view.features)
-        others = tuple((name, kind) for name, kind in types if isinstance(kind, Timestamp | List | Struct))
+        others = tuple((name, kind) for name, kind in types if has_form(kind))
         known = _known[id(view)] = (view, others)
     return known[1]
+
+
+def has_form(kind: Type) -> bool:
+    """Whether JSON writes values of a type in another way than they are."""
+    return isinstance(kind, Timestamp | List | Struct)
 
 
 def value_json(kind: Type, value: Any) -> Any:

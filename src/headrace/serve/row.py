@@ -7,11 +7,12 @@ it gave it. Whoever scores, on request or in a stream, takes the row from here, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
-from headrace.serve.form import value_json
+from headrace.schema.types import Type
+from headrace.serve.form import has_form, value_json
 from headrace.serve.on_demand import computed, computed_json
 from headrace.serve.reading import Answer
 
@@ -45,13 +46,12 @@ def model_row(
     >>> model_row(hr.feature_set("habits", [users, left]), {"users": read}, {"left": {"limit": 5}}, t=0)
     {'n': 3, 'left': 2}
     """
-    made = computed(feature_set, {name: answer.values for name, answer in answers.items()}, requests, t)
-    return {
-        (each.name if isinstance(each, OnDemand) else each[1].name): (
-            made[each.name] if isinstance(each, OnDemand) else answers[each[0].name].values[each[1].name]
-        )
-        for each in feature_set.picked
-    }
+    stored = {name: answer.values for name, answer in answers.items()}
+    sources = _ways(feature_set).sources
+    if not feature_set.on_demands:
+        return {name: stored[source][name] for name, source in sources}
+    made = computed(feature_set, stored, requests, t)
+    return {name: made[name] if source is None else stored[source][name] for name, source in sources}
 
 
 def row_json(feature_set: FeatureSet, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,11 +63,44 @@ def row_json(feature_set: FeatureSet, row: Mapping[str, Any]) -> dict[str, Any]:
     >>> row_json(hr.feature_set("habits", [users]), {"last_at": 0})
     {'last_at': '1970-01-01T00:00:00Z'}
     """
-    found: dict[str, Any] = {}
-    for each in feature_set.picked:
-        if isinstance(each, OnDemand):
-            found[each.name] = computed_json(each.name, row[each.name])
-        else:
-            _, feature = each
-            found[feature.name] = value_json(feature.type, row[feature.name])
+    found = dict(row)
+    for name, kind in _ways(feature_set).forms:
+        found[name] = computed_json(name, row[name]) if kind is None else value_json(kind, row[name])
     return found
+
+
+class _Ways(NamedTuple):
+    """The ways of a feature set's values, worked out once.
+
+    Parameters
+    ----------
+    of
+        The set: kept with its ways, so that its id stays.
+    sources
+        Of each column, the view or dimension it is of; None for an on-demand feature.
+    forms
+        The columns that JSON may write in another way, with their types; None for an on-demand feature.
+    """
+
+    of: FeatureSet
+    sources: tuple[tuple[str, Any], ...]
+    forms: tuple[tuple[str, Type | None], ...]
+
+
+_known: dict[int, _Ways] = {}
+
+
+def _ways(feature_set: FeatureSet) -> _Ways:
+    known = _known.get(id(feature_set))
+    if known is None:
+        sources, forms = list[tuple[str, str | None]](), list[tuple[str, Type | None]]()
+        for each in feature_set.picked:
+            if isinstance(each, OnDemand):
+                sources.append((each.name, None))
+                forms.append((each.name, None))
+            else:
+                keyed, feature = each
+                sources.append((feature.name, keyed.name))
+                forms += [(feature.name, feature.type)] if has_form(feature.type) else []
+        known = _known[id(feature_set)] = _Ways(feature_set, tuple(sources), tuple(forms))
+    return known

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Event
 
 from headrace.clock import Clock, SystemClock
 from headrace.errors import DataError, HeadraceError
-from headrace.log.protocol import Log
+from headrace.log.protocol import Log, Offsets
 from headrace.log.record import Record
 from headrace.store.changelog import ProgressRow, Row, TileRow, decode
 from headrace.store.in_order import InOrder
@@ -107,9 +107,11 @@ class Materialiser:
         A store that cannot be reached is waited for, and told of once; one that came back empty is filled again.
         """
         reached, looked = True, time.monotonic()
+        come: Mapping[str, Offsets] | None = None
         while not stop.is_set():
             try:
-                worked = self.step() or self._store.compact() or self._expire()
+                folded = self.step(come)
+                worked = folded or self._store.compact() or self._expire()
                 if time.monotonic() - looked > AWAY:
                     looked = time.monotonic()
                     self._store.check()
@@ -122,9 +124,10 @@ class Materialiser:
                 reached = False
                 stop.wait(AWAY)
                 continue
-            reached = True
-            if not worked:
-                self._wait(stop, looked + AWAY)
+            # While a store is filled there is always more; after that, whoever waits is told where something has come.
+            reached, come = True, None
+            if not worked or (folded and self.caught_up):
+                come = self._wait(stop, looked + AWAY)
 
     def _expire(self) -> int:
         """Remove some of what nobody can ask for any more, now and then, once everything has been read."""
@@ -145,22 +148,28 @@ class Materialiser:
                 if not held and topic in self.applied_at:
                     _logger.warning("%s: the store was emptied, and is filled again", topic)
 
-    def step(self) -> int:
-        """Fold the next batch of every topic, and make a few level rows; how many records they held."""
-        folded = sum(self._step(topic) for topic in self._existing())
+    def step(self, come: Mapping[str, Offsets] | None = None) -> int:
+        """Fold the next batch of every topic, and make a few level rows; how many records they held.
+
+        Parameters
+        ----------
+        come
+            Where there is something to read, when that is known.
+        """
+        folded = sum(self._step(topic, None if come is None else come.get(topic, {})) for topic in self._existing())
         if folded:
             self._store.compact()
         return folded
 
-    def _step(self, topic: str) -> int:
+    def _step(self, topic: str, come: Offsets | None) -> int:
         if topic not in self._at:
             self._at[topic] = self._start(topic)
         # Nobody waits for rows that come while a store is filled.
         limit = BATCH if topic in self._caught_up else BATCH * self._store.bulk
         at = self._at[topic]
         read: list[Record] = []
-        for partition, offset in at.items():
-            came = self._log.read(topic, partition, offset, limit=limit, max_bytes=BATCH_BYTES)
+        for partition in at if come is None else come:
+            came = self._log.read(topic, partition, at[partition], limit=limit, max_bytes=BATCH_BYTES)
             read += came
             if came:
                 at[partition] = came[-1].offset + 1
@@ -236,11 +245,15 @@ class Materialiser:
             return [topic for topic in self.topics if topic in known]
         return list(self.topics)
 
-    def _wait(self, stop: Event, until: float) -> None:
-        """Wait for a record in any topic, at most until a moment; not for long while a topic is not there yet."""
+    def _wait(self, stop: Event, until: float) -> Mapping[str, Offsets] | None:
+        """Wait for a record in any topic, at most until a moment; not for long while a topic is not there yet.
+
+        Where there is something, or None when all is to be looked at.
+        """
         if not self._at:
             stop.wait(PATIENCE)
-            return
-        while not self._log.wait(self._at, PATIENCE) and not stop.is_set():
+            return None
+        while not (come := self._log.wait(self._at, PATIENCE)) and not stop.is_set():
             if time.monotonic() > until or len(self._at) < len(self.topics):
-                return
+                return None
+        return come
