@@ -25,6 +25,11 @@ INSTALL_JAVA = (
     "or let pip bring one: `pip install 'headrace[java]'`."
 )
 
+JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
+"""The variable in which Java looks for options."""
+SHORT = "-XX:TieredStopAtLevel=1"
+"""Java spends half of its first minute on compiling for a long life; with this it compiles once, and quickly."""
+
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 
 # $flag is compared whole, so every other argument reaches Java as it came, spaces and all.
@@ -101,6 +106,24 @@ def bundled_home(java: Path, cache: Path) -> Path:
         fresh.chmod(fresh.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
         fresh.replace(script)
     return script.parent.parent
+
+
+@contextlib.contextmanager
+def short_lived() -> Iterator[None]:
+    """While entered, every Java that is started expects a short life, unless the user has chosen options.
+
+    >>> with short_lived():
+    ...     os.environ[JAVA_OPTIONS] != ""
+    True
+    """
+    if JAVA_OPTIONS in os.environ:
+        yield
+        return
+    os.environ[JAVA_OPTIONS] = SHORT
+    try:
+        yield
+    finally:
+        del os.environ[JAVA_OPTIONS]
 
 
 def _version(java: Path) -> str | None:

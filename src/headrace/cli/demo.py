@@ -57,6 +57,7 @@ def command(
     """
     from headrace import project
     from headrace.demo import shop, turning
+    from headrace.machine import short_lived
     from headrace.score.library import library
 
     for name in ("lightgbm", "sklearn"):
@@ -64,7 +65,7 @@ def command(
     if drift and (kafka or small):
         raise UsageError("bad-usage", "--drift has one size, and runs on the embedded log.", hint="Say it alone.")
     began = time.perf_counter()
-    with _folder(keep) as folder:
+    with short_lived(), _folder(keep) as folder:
         create(folder, DEMO_FILES)
         if drift:
             turning.as_a_replay(folder)
@@ -102,32 +103,36 @@ def on_kafka(file: Path) -> None:
 def _report(shop: Project, world: World, seconds: float, rate: float) -> dict[str, Any]:
     from headrace.clock import SECOND, SystemClock
     from headrace.demo import judging, stack, traffic
-    from headrace.demo.shop import live_of, write_past
-    from headrace.demo.stale import FIELDS, stale_scores
+    from headrace.demo.shop import Past, live_of, write_past
+    from headrace.demo.stale import FIELDS, beside
     from headrace.topics import open_log
 
     began = time.perf_counter()
-    root = shop.config.root
-    past = write_past(root, world, SystemClock().now())
-    talk(f"{past.payments:,} payments of the last {world.days} days and {past.labels:,} labels, all made up.")
+    root, up = shop.config.root, list[str]()
+
+    def write() -> Past:
+        made = write_past(root, world, SystemClock().now())
+        talk(f"{made.payments:,} payments of the last {world.days} days and {made.labels:,} labels, all made up.")
+        return made
+
     with contextlib.ExitStack() as running:
-        up: list[str] = []
-        learn(shop, talk, filled=lambda: up.append(running.enter_context(stack.started(shop, talk))))
+        past = learn(shop, talk, write, filled=lambda: up.append(running.enter_context(stack.started(shop, talk))))
         learnt, url = time.perf_counter() - began, up[0]
         stack.scoring(shop)
         ready = time.perf_counter() - began
-        sent = live_of(past, SystemClock().now() + 4 * SECOND, seconds, rate)
+        sent = live_of(past, SystemClock().now() + 2 * SECOND, seconds, rate)
         talk(f"Sending {len(sent):,} live payments; the page is at {url}/")
         with open_log(shop.config) as log, contextlib.closing(stack.Reader(url)) as reader:
             with screen() as show:
                 seen = traffic.run(shop, log, sent, traffic.at_their_time(shop, log, sent), show)
-            found = judging.observed(shop, past, log, reader, seen)
-    talk("Scoring the same payments on features one hour old.")
-    asked = [
-        {field: seen.payments[name].event[field] for field in FIELDS} | {"t": scored.at}
-        for name, scored in seen.scored.items()
-    ]
-    found["caught"] = judging.caught(seen, stale_scores(shop, asked))
+            talk("Scoring the same payments on features one hour old.")
+            asked = [
+                {field: seen.payments[name].event[field] for field in FIELDS} | {"t": scored.at}
+                for name, scored in seen.scored.items()
+            ]
+            with beside(root, asked) as stale:
+                found = judging.observed(shop, past, log, reader, seen)
+                found["caught"] = judging.caught(seen, stale())
     found["history"] = {"payments": past.payments, "labels": past.labels, "days": world.days}
     return judging.judge(found) | {"seed": world.seed, "learnt_s": round(learnt, 1), "ready_s": round(ready, 1)}
 

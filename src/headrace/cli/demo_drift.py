@@ -22,9 +22,8 @@ def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
     from headrace.evaluate.alerts import told
     from headrace.topics import open_log
 
-    replay = turning.written(shop.config.root, world)
     talk(f"{world.payments:,} payments of {world.days} days, all made up; thieves become patient on the way.")
-    learn(shop, talk)
+    replay = learn(shop, talk, lambda: turning.written(shop.config.root, world))
     with stack.started(shop, talk) as url, open_log(shop.config) as log:
         stack.scoring(shop)
         days = (world.start - turning.BEGIN) // DAY

@@ -1,7 +1,7 @@
 """From files to a model that answers, as anybody would do it: the verbs, one after the other.
 
-They run in one process, so that Spark starts once: `python -m headrace.cli.demo_learning`, in the project's folder.
-When that process ends, Spark does.
+They run in one process, so that Spark starts once: `python -m headrace.cli.demo_learning`, in the project's folder. It
+begins with the first line that it is sent, so that Spark starts while history is written. When it ends, Spark does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.cli.output import data
 from headrace.errors import MachineError
@@ -20,15 +20,22 @@ from headrace.errors import MachineError
 if TYPE_CHECKING:
     from headrace.project import Project
 
+Written = TypeVar("Written")
 IMPORT = ("import", "history.jsonl", "--stream", "payments", "--arrived-at", "arrived_at")
 TRAIN = "train.py"
 SHOWN = f"$ python {TRAIN}"
 
 
-def learn(project: Project, say: Callable[[str], None], filled: Callable[[], None] = lambda: None) -> None:
-    """History in the lake, tiles made of it, a training set, a champion.
+def learn(
+    project: Project,
+    say: Callable[[str], None],
+    write: Callable[[], Written],
+    filled: Callable[[], None] = lambda: None,
+) -> Written:
+    """History in the lake, tiles made of it, a training set, a champion; gives what `write` gave.
 
-    `filled` is called once tiles are made: what it starts comes up while the model learns.
+    `write` is called to write history, while Spark starts. `filled` is called once tiles are made: what it starts comes
+    up while the model learns.
     """
     from headrace.supervisor import place
     from headrace.supervisor.services import Services
@@ -38,18 +45,29 @@ def learn(project: Project, say: Callable[[str], None], filled: Callable[[], Non
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "headrace.cli.demo_learning"]
     with log.open("w") as said:
-        child = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=said, text=True)
-        with child:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, stderr=said, text=True) as child:
+            try:
+                written = write()
+            except BaseException:
+                child.kill()
+                raise
+            if child.stdin is not None:
+                child.stdin.write("\n")
+                child.stdin.close()
             for line in child.stdout or ():
                 say(line.rstrip())
                 if line.startswith(SHOWN):
                     filled()
     if child.returncode:
         raise MachineError("start-failed", "The demo could not train its model.", got=log.read_text()[-2_000:])
+    return written
 
 
 def main() -> None:
     """Each step with the time it took."""
+    from headrace import project
+    from headrace.batch import session_of
     from headrace.cli import backfill, import_
 
     steps: dict[str, Callable[[], object]] = {
@@ -58,11 +76,13 @@ def main() -> None:
         SHOWN.removeprefix("$ "): lambda: runpy.run_path(TRAIN, run_name="__main__"),
     }
     sys.path.insert(0, str(Path.cwd()))
-    for shown, step in steps.items():
-        began = time.perf_counter()
-        data(f"$ {shown}")
-        step()
-        data(f"({time.perf_counter() - began:.1f} s)\n")
+    with session_of(project.load(Path.cwd()), None, "demo"):
+        sys.stdin.readline()
+        for shown, step in steps.items():
+            began = time.perf_counter()
+            data(f"$ {shown}")
+            step()
+            data(f"({time.perf_counter() - began:.1f} s)\n")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ place and time. Values come from the lake as they were known then.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +22,7 @@ from headrace.lake.layout import SILVER
 from headrace.lake.past import Asked, Past
 from headrace.lake.place import look
 from headrace.models import models_of
-from headrace.project import Project
+from headrace.project import Project, load
 from headrace.serve.reading import Answer
 from headrace.serve.row import model_row
 
@@ -35,6 +38,17 @@ class Stale(NamedTuple):
 
     champion: list[float]
     own: list[float]
+
+
+@contextmanager
+def beside(root: Path, payments: Sequence[Payment]) -> Iterator[Callable[[], Stale]]:
+    """Score payments in a process of its own while other things go on; gives what waits for the scores."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as worker:
+        yield worker.submit(_scores_in, root, payments).result
+
+
+def _scores_in(root: Path, payments: Sequence[Payment]) -> Stale:
+    return stale_scores(load(root), payments)
 
 
 def stale_scores(project: Project, payments: Sequence[Payment]) -> Stale:

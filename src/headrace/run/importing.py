@@ -21,7 +21,7 @@ from headrace.lake.place import Lake, look, open_lake
 from headrace.lake.table import LakeTable
 from headrace.run.history import Imported, Wish, begun, bring, has_all
 from headrace.run.lake_writer import LakeWriter
-from headrace.run.session import quiet_session
+from headrace.run.session import quiet_session, settings
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
 
@@ -57,9 +57,10 @@ def run_import(
     if found is not None and has_all(found, wish) and not behind(there[BRONZE], there.get(SILVER)):
         return Imported(found.partition, found.rows)
     jars = present(CONNECTOR) if stream.format.endswith("avro") else []
-    with quiet_session(f"headrace {config.name} import", scratch / "spark.log", jars) as session:
-        for name, value in SETTINGS.items():
-            session.conf.set(name, value)
+    with (
+        quiet_session(f"headrace {config.name} import", scratch / "spark.log", jars) as session,
+        settings(session, SETTINGS),
+    ):
         writer = (
             _dry_writer(config, stream, wish, scratch, session) if dry else _writer(config, stream, scratch, session)
         )

@@ -108,7 +108,14 @@ def settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]
 
 @contextmanager
 def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[SparkSession]:
-    """A session for the time being, whose JVM writes to a file what it would write to stderr: that is for people."""
+    """A session for the time being, whose JVM writes to a file what it would write to stderr: that is for people.
+
+    Where one is active already, that one: whoever started it ends it.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
