@@ -42,6 +42,7 @@ from headrace.testing import FakeClock
 from headrace.topics import create as create_topics
 from headrace.topics import topics
 from headrace.truth.figures import figures
+from tests.evaluate.predicted import predicted
 
 BEGIN = 1_767_225_600 * SECOND
 DAYS, PER_DAY = 30, 40_000
@@ -107,29 +108,7 @@ class World:
         if labelled:
             self._due.setdefault(due, []).append((name, fraud))
         self.truths.setdefault(at - at % HOUR, []).append((score, fraud and labelled))
-        told = {
-            "id": f"{name}@1",
-            "event_id": name,
-            "version": 1,
-            "role": "champion",
-            "key": json.dumps({"card": f"c{number % 5_000}"}),
-            "at": show_time(at),
-            "event_time": show_time(at),
-            "partition": 0,
-            "offset": number,
-            "score": score,
-            "decision": score >= 0.5,
-            "features": json.dumps({"spend_1h": 12.5}),
-            "request": "{}",
-            "positions": "{}",
-            "as_of": None,
-            "freshness_ms": None,
-            "folded": 0,
-            "stale": False,
-            "scored_at": show_time(at),
-            "latency_ms": 1.0,
-        }
-        return Message(json.dumps(told).encode())
+        return predicted(name, score, at, card=f"c{number % 5_000}", features={"spend_1h": 12.5})
 
     def _label(self, day: int, number: int, payment: str, fraud: bool) -> Message:
         at = show_time(BEGIN + day * DAY + DAY // 2)

@@ -24,6 +24,7 @@ from headrace.topics import create as create_topics
 from headrace.topics import topics
 from headrace.truth.outcome import Told, outcome
 from headrace.truth.sums import Sums, of_prediction, total
+from tests.evaluate.predicted import predicted
 from tests.streams import BASE
 
 payments = hr.stream(
@@ -78,30 +79,17 @@ class Shop:
     def predict(self, payment, score, version=1, card="a", features=None):
         """A prediction, made now."""
         at = self.clock.now()
-        told = {
-            "id": f"{payment}@{version}",
-            "event_id": payment,
-            "version": version,
-            "role": "champion",
-            "key": json.dumps({"card": card}),
-            "at": show_time(at),
-            "event_time": show_time(at - SECOND),
-            "partition": 0,
-            "offset": 0,
-            "score": score,
-            "decision": score >= 0.5,
-            "features": json.dumps(features or {"payments_1h": 1}),
-            "request": "{}",
-            "positions": "{}",
-            "as_of": None,
-            "freshness_ms": None,
-            "folded": 0,
-            "stale": False,
-            "scored_at": show_time(at),
-            "latency_ms": 1.0,
-        }
-        self.log.append_batch(PREDICTIONS.name, [Message(json.dumps(told).encode(), payment.encode())])
-        self.predictions[told["id"]] = (payment, at, score, version, card)
+        message = predicted(
+            payment,
+            score,
+            at,
+            event_time=at - SECOND,
+            version=version,
+            card=card,
+            features=features or {"payments_1h": 1},
+        )
+        self.log.append_batch(PREDICTIONS.name, [message])
+        self.predictions[f"{payment}@{version}"] = (payment, at, score, version, card)
 
     def label(self, number, payment, fraud, *, card="a", happened=None, paid_at=None, loss=None):
         """A label, sent now."""

@@ -167,3 +167,16 @@ def two_payments():
     from msgspec.structs import replace
 
     return Admit(payments).judge_all(replace(each, offset=number) for number, each in enumerate(records))
+
+
+def test_an_event_that_the_tiles_have_already_is_not_kept(two_payments, tmp_path):
+    from headrace.store import LmdbStore
+
+    with LmdbStore(tmp_path) as store:
+        store.apply([ProgressRow(tile_set.fingerprint, "1", {0: 1}, 0)], "changelog", {0: 1})
+        features = features_over(store)
+        with features.at_once():
+            for each in two_payments:
+                features.add(each.event)
+        (tail,) = features.tails.values()
+        assert tail.events == 1

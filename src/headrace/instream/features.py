@@ -98,9 +98,12 @@ class EventFeatures:
         self._at_once: dict[str, tuple[ProgressRow | None, HandOver | None]] | None = None
 
     def add(self, event: Event) -> None:
-        """Keep an event that is on its way into the tiles."""
+        """Keep an event that is on its way into the tiles, unless these have it: they do when scoring is behind."""
+        _, partition, offset = event.place
         for tail in self.tails.values():
-            tail.add(event)
+            said = None if self._at_once is None else self._run(tail.tile_set)[0]
+            if said is None or said.positions.get(partition, 0) <= offset:
+                tail.add(event)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
