@@ -15,12 +15,13 @@ import pytest
 
 from headrace import training_set
 from headrace.cli import drift, import_
-from headrace.clock import DAY, SystemClock, micros, show_time
+from headrace.clock import DAY, micros, show_time
 from headrace.config import names
 from headrace.demo import turning
 from headrace.lake.place import open_lake
 from headrace.models import models_of
 from headrace.run.archive import StreamArchive
+from headrace.testing import FakeClock
 from headrace.topics import create as create_topics
 from headrace.topics import open_log, topics
 from headrace.world.files import write_payments
@@ -82,11 +83,12 @@ def test_patient_thieves_are_one_incident_that_names_the_cause(loaded, spark, ca
         rows[moment] = pd.to_datetime(rows[moment], utc=True)
 
     stream = loaded.plan().model("risk").predictions
-    with open_log(loaded.config) as log:
+    clock = FakeClock(turning.world_of(7).start)
+    with open_log(loaded.config, clock) as log:
         create_topics(log, topics(loaded.plan(), naming, 1))
         log.append_batch(naming.topic(stream.name), list(predictions(loaded, rows)))
-        lake, clock = open_lake(loaded.config, stream), SystemClock()
-        archive = StreamArchive(stream, naming.topic(stream.name), log, lake, spark, clock)
+        clock.advance("1m")  # an append may take a moment to be seen
+        archive = StreamArchive(stream, naming.topic(stream.name), log, open_lake(loaded.config, stream), spark, clock)
         while archive.step(1_000_000):
             pass
     capsys.readouterr()
