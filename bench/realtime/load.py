@@ -29,8 +29,8 @@ def payment(number: int, card: int, now: int) -> bytes:
     return f'{text}"country":"{COUNTRIES[number % 6]}","at":"{show_time(now)}"}}'.encode()
 
 
-def send(brokers: str, rate: int, keys: int, seconds: float, file: Path, over: Event) -> None:
-    """Send payments one by one at a steady rate; when each was sent, in nanoseconds, goes to `file`.
+def send(brokers: str, rate: int, keys: int, seconds: float, file: Path, over: Event, begin: int = 0) -> None:
+    """Send payments one by one at a steady rate, numbered from `begin`; when each was sent, in nanoseconds, to `file`.
 
     The topic has one partition, so records have their offsets in the order in which they were sent.
     """
@@ -52,7 +52,7 @@ def send(brokers: str, rate: int, keys: int, seconds: float, file: Path, over: E
         for number in range(len(moments), int(passed * rate)):
             card = chance.randrange(keys)
             sent = time.time_ns()
-            value = payment(number, card, sent // 1000)
+            value = payment(begin + number, card, sent // 1000)
             if number >= len(recent) and chance.random() < DOUBLED:
                 value, copies = chance.choice(recent), copies + 1
             recent[number % len(recent)] = value

@@ -145,21 +145,21 @@ def refuse_not_once(sent: Numbers, predicted: Numbers) -> None:
         raise RuntimeError(f"of {len(sent):,} payments {said}")
 
 
-def steady(found: Seen, moments: Numbers, begin: int) -> tuple[Floats, Seen]:
+def steady(found: Seen, moments: Numbers, begin: int, first: int = 0) -> tuple[Floats, Seen]:
     """Milliseconds of each payment that was sent since `begin`, and its predictions.
 
     Parameters
     ----------
     moments
-        When each payment was sent, by its number, in nanoseconds; those with greater numbers are not counted.
+        When each payment was sent, in nanoseconds, by its number from `first` on; others are not counted.
     """
-    timed = found.of(found.number < len(moments))
-    counted = timed.of(moments[timed.number] >= begin)
+    timed = found.of((found.number >= first) & (found.number < first + len(moments)))
+    counted = timed.of(moments[timed.number - first] >= begin)
     if not len(counted.number) or counted.stale.any():
         raise RuntimeError(
             f"{int(counted.stale.sum())} of {len(counted.number)} predictions are of less than was known"
         )
-    took: Floats = (counted.came - moments[counted.number]) / 1e6
+    took: Floats = (counted.came - moments[counted.number - first]) / 1e6
     return took, counted
 
 

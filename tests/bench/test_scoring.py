@@ -169,7 +169,7 @@ def test_the_first_fifth_of_a_backlog_does_not_count(received):
 def test_the_age_of_features_and_what_was_folded_in_are_told_beside_the_latencies():
     number, came = np.arange(3), np.arange(3)
     counted = Seen(number, came, np.array([10.0, 30.0, 20.0]), np.array([1, 2, 6]), np.zeros(3, np.bool_))
-    made = {each.name: each for each in told(np.array([1.0, 2.0, 3.0]), counted)}
+    made = {each.name: each for each in told("1k", np.array([1.0, 2.0, 3.0]), counted)}
     assert {name: each.value for name, each in made.items()} == pytest.approx(
         {
             "instream.1k.p50_ms": 2.0,
