@@ -90,7 +90,7 @@ def main() -> None:
     given.add_argument("--train", default="2013-02-01", help="the first day that is learnt from")
     given.add_argument("--live", default="2013-09-01", help="the first day that is replayed")
     given.add_argument("--until", default="2013-11-01", help="the day after the last")
-    given.add_argument("--rate", default=200.0, type=float, help="events in a second of the replay")
+    given.add_argument("--rate", default=150.0, type=float, help="events in a second of the replay")
     given.add_argument("--mode", action="append", help="learn from this alone: as_known or as_happened")
     given.add_argument("--keep", type=Path, help="make the project here, and leave it there")
     given.add_argument("--json", type=Path, help="write what was found here as well")

@@ -8,7 +8,7 @@ from here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headrace.aggregate import State
@@ -32,13 +32,23 @@ class Waiting(NamedTuple):
 
 
 class Bucket:
-    """The events of one key and tile, and the fold of those that its row lacks, so that each is folded once."""
+    """The events of one key and tile, and the fold of those that its row lacks: each is looked at and folded once.
 
-    __slots__ = ("events", "folded", "states", "without")
+    Attributes
+    ----------
+    without
+        The positions of the row that it was folded for.
+    seen, lacking
+        How many events have been looked at for it, and how many of these it lacks.
+    states
+        The fold of these; None while there are none.
+    """
 
-    def __init__(self) -> None:
-        self.events: list[Waiting] = []
-        self.folded = 0
+    __slots__ = ("events", "lacking", "seen", "states", "without")
+
+    def __init__(self, events: list[Waiting]) -> None:
+        self.events = events
+        self.seen = self.lacking = 0
         self.states: dict[str, State] | None = None
         self.without: Mapping[int, int] = {}
 
@@ -67,7 +77,7 @@ class Tail:
         if self._wanted is not None and self._wanted(event.row) is not True:
             return
         key, waiting = tuple(part(event.row) for part in self._parts), self.waiting(event)
-        self._by_key.setdefault(key, {}).setdefault(waiting.tile, Bucket()).events.append(waiting)
+        self._by_key.setdefault(key, {}).setdefault(waiting.tile, Bucket([])).events.append(waiting)
         self._order.setdefault(waiting.partition, deque()).append((waiting.offset, key, waiting.tile))
         self.events += 1
         if self.events > self._most:
@@ -97,10 +107,11 @@ class Tail:
     def _let_go(self, key: Key, tile: int, partition: int, end: int) -> None:
         """Let go of the events of a key and tile that stand before an offset; what was folded is folded anew."""
         buckets = self._by_key[key]
-        held, buckets[tile] = buckets[tile].events, Bucket()
-        buckets[tile].events = [each for each in held if each.partition != partition or each.offset >= end]
-        self.events -= len(held) - len(buckets[tile].events)
-        if not buckets[tile].events:
+        held = buckets[tile].events
+        left = [each for each in held if each.partition != partition or each.offset >= end]
+        buckets[tile] = Bucket(left)
+        self.events -= len(held) - len(left)
+        if not left:
             del buckets[tile]
             if not buckets:
                 del self._by_key[key]
@@ -126,23 +137,22 @@ class Tail:
         for tile, bucket in self._by_key.get(key, {}).items():
             if point is not None and tile < point:
                 continue
-            positions = rows.get(tile, {})
-            lacking = [each for each in bucket.events if each.offset >= positions.get(each.partition, 0)]
-            if lacking:
-                found.append((tile, self._folded(bucket, positions, lacking)))
-                count += len(lacking)
+            self._fold(bucket, rows.get(tile, {}))
+            if bucket.states is not None:
+                found.append((tile, bucket.states))
+                count += bucket.lacking
         return found, count
 
-    def _folded(self, bucket: Bucket, positions: Mapping[int, int], lacking: Sequence[Waiting]) -> dict[str, State]:
-        """The fold of what a row lacks: what was folded before for the same row, and what has come since."""
-        if bucket.states is None or bucket.without != positions:
-            bucket.states, bucket.folded, bucket.without = None, 0, dict(positions)
-        for each in lacking[bucket.folded :]:
-            one = self.states(each.event)
-            before = bucket.states
-            bucket.states = one if before is None else self._merged(before, one)
-        bucket.folded = len(lacking)
-        return bucket.states or {}
+    def _fold(self, bucket: Bucket, positions: Mapping[int, int]) -> None:
+        """Fold what a row lacks: with what was folded before for the same row, only what has come since."""
+        if bucket.without != positions:
+            bucket.without, bucket.seen, bucket.lacking, bucket.states = dict(positions), 0, 0, None
+        for each in bucket.events[bucket.seen :]:
+            if each.offset >= positions.get(each.partition, 0):
+                one, before = self.states(each.event), bucket.states
+                bucket.states = one if before is None else self._merged(before, one)
+                bucket.lacking += 1
+        bucket.seen = len(bucket.events)
 
     def _merged(self, before: Mapping[str, State], one: Mapping[str, State]) -> dict[str, State]:
         return {name: monoid.merge(before[name], one[name]) for name, monoid, _ in self._columns}
