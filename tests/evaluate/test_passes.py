@@ -10,7 +10,7 @@ from headrace.errors import HeadraceError
 from headrace.evaluate import looks
 from headrace.evaluate.cells import Cells
 from headrace.evaluate.passes import strays
-from headrace.evaluate.report import report
+from headrace.evaluate.report import overall, report
 from headrace.truth.sums import Sums
 from tests.evaluate.shop import Shop, busy, by_id, by_key, lost
 from tests.streams import BASE
@@ -109,7 +109,9 @@ def test_a_window_is_restated_when_labels_come_and_what_was_said_before_stays(tm
     shop.label(1, "p", True)
     shop.archive()
     shop.look()
-    (window,) = report(by_id, Cells(shop.config, by_id))["windows"]
+    told = report(by_id, Cells(shop.config, by_id))
+    assert overall(by_id, Cells(shop.config, by_id)) == {name: told[name] for name in ("known_until", "versions")}
+    (window,) = told["windows"]
     assert [each["coverage"] for each in window["restatements"]] == [0.0, 1.0]
     assert (window["states"]["labelled"], window["recall"]) == (1, 1.0)
     assert window["label_delay_s"]["p50"] == pytest.approx(7_200, rel=0.02)

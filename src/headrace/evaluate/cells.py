@@ -51,15 +51,12 @@ class Cells:
 
     def newest(self, since: int | None = None) -> dict[Cell, Restated]:
         """Every cell as it is known now, of windows from a moment on."""
-        found = {each.cell: each for each in self.history(since)}
+        found = {each.cell: each for each in map(_restated, self._looks.newest(_of_cells(since)))}
         return {cell: found[cell] for cell in sorted(found)}
 
     def history(self, since: int | None = None) -> Iterator[Restated]:
         """All restatements of cells, of windows from a moment on; those of one cell in the order they were made."""
-        after = "" if since is None else f" AND window >= {since}"
-        for row in self._looks.rows(f"part <> '{SEEN}'{after}"):
-            told = msgspec.json.decode(row["told"], type=_Told)
-            yield Restated(Cell(row["window"], row["version"], row["part"], row["value"]), told.known_until, told.sums)
+        return map(_restated, self._looks.rows(_of_cells(since)))
 
     def restate(self, changed: Mapping[Cell, Sums], seen: Seen, look: int) -> list[Restated]:
         """Add what changed to what is known, and note how far the look saw; the cells as they are now."""
@@ -71,6 +68,15 @@ class Cells:
         ]
         self._looks.append(map(_row, made), msgspec.json.encode(seen).decode(), look)
         return made
+
+
+def _of_cells(since: int | None) -> str:
+    return f"part <> '{SEEN}'" + ("" if since is None else f" AND window >= {since}")
+
+
+def _restated(row: Mapping[str, Any]) -> Restated:
+    told = msgspec.json.decode(row["told"], type=_Told)
+    return Restated(Cell(row["window"], row["version"], row["part"], row["value"]), told.known_until, told.sums)
 
 
 def _row(each: Restated) -> dict[str, Any]:

@@ -24,6 +24,7 @@ SAID = f"part = '{SEEN}'"
 LOOK = "headrace.look"
 TIDIED, KEPT = 100, 24
 """After how many looks the table is tidied, and for how many hours files stay that somebody may be reading."""
+IDENTITY = '"window", version, part, value'
 COLUMNS = {
     "window": "int64",
     "version": "int64",
@@ -66,14 +67,24 @@ class Looks:
 
     def rows(self, where: str) -> list[dict[str, Any]]:
         """Rows in the order of the looks that wrote them."""
+        return self._asked(f"SELECT * FROM looks WHERE {where} ORDER BY look")
+
+    def newest(self, where: str) -> list[dict[str, Any]]:
+        """Of all rows of one window, version, part and value the one that was written last.
+
+        What was said before stays on disk: there is more of it after every look.
+        """
+        last = f"SELECT {IDENTITY}, max(look) AS look FROM looks WHERE {where} GROUP BY {IDENTITY}"
+        return self._asked(f"SELECT looks.* FROM looks JOIN ({last}) AS newest USING ({IDENTITY}, look)")
+
+    def _asked(self, query: str) -> list[dict[str, Any]]:
         import pyarrow as pa
         from deltalake import QueryBuilder
 
         table = self._table()
         if table is None:
             return []
-        asked = QueryBuilder().register("looks", table).execute(f"SELECT * FROM looks WHERE {where} ORDER BY look")
-        found: list[dict[str, Any]] = pa.table(asked).to_pylist()
+        found: list[dict[str, Any]] = pa.table(QueryBuilder().register("looks", table).execute(query)).to_pylist()
         return found
 
     def append(self, rows: Iterable[Mapping[str, Any]], seen: str, number: int) -> None:

@@ -22,7 +22,7 @@ from headrace.evaluate.alerts import tell
 from headrace.evaluate.cells import Cells
 from headrace.evaluate.drifting import spread_table, under_way, watch, watched_models
 from headrace.evaluate.passes import take_a_look
-from headrace.evaluate.report import report
+from headrace.evaluate.report import overall
 from headrace.evaluate.webhook import Webhook
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
@@ -104,7 +104,7 @@ class Evaluating:
 
     def _read(self, label: Label) -> None:
         """The figures of a label as they are kept, for the status."""
-        told = report(label, Cells(self._config, label))
+        told = overall(label, Cells(self._config, label))
         versions = {
             str(each["version"]): {name: each[name] for name in FIGURES if name in each} for each in told["versions"]
         }

@@ -35,7 +35,7 @@ def report(label: Label, cells: Cells, since: int | None = None) -> dict[str, An
         "window": show_duration(label.window),
         "known_until": None if until is None else show_time(until),
         "assumes": ASSUMES,
-        "versions": _by(label, newest.values(), lambda cell: not cell.segment, lambda cell: (cell.version,)),
+        "versions": _versions(label, newest.values()),
         "segments": _by(
             label,
             newest.values(),
@@ -44,6 +44,21 @@ def report(label: Label, cells: Cells, since: int | None = None) -> dict[str, An
         ),
         "windows": [_window(label, said) for cell, said in _by_cell(history).items() if not cell.segment],
     }
+
+
+def overall(label: Label, cells: Cells) -> dict[str, Any]:
+    """What is known of a label's versions by now, as in `report`; how it was stated before is not read for it."""
+    seen = cells.seen()
+    found = () if seen is None else cells.newest().values()
+    newest = [each for each in found if seen is not None and _closed(each, label, seen.known_until)]
+    return {
+        "known_until": None if seen is None else show_time(seen.known_until),
+        "versions": _versions(label, newest),
+    }
+
+
+def _versions(label: Label, newest: Iterable[Restated]) -> list[dict[str, Any]]:
+    return _by(label, newest, lambda cell: not cell.segment, lambda cell: (cell.version,))
 
 
 def _closed(each: Restated, label: Label, until: int) -> bool:
