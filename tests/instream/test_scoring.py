@@ -272,3 +272,27 @@ def test_the_predictions_of_a_key_stay_in_order_when_a_version_falls_back_in_bet
     told = [json.loads(record.value) for record in world.records_of("predictions.fraud") if record.key == b"a"]
     assert [each["event_id"] for each in told] == ids
     assert {each["version"] for each in told} == {1, 2}
+
+
+def test_a_backlog_is_taken_in_the_order_of_arrival_over_all_partitions(world, monkeypatch):
+    from headrace.instream import scoring as module
+
+    monkeypatch.setattr(module, "MOST", 3)
+    world.version(FIRST)
+    scoring = world.scoring()
+    paid = [world.pay(card="abcdefgh"[number % 8]) for number in range(20)]
+    came = []
+    monkeypatch.setattr(scoring, "_score", lambda _, asked: came.extend(each.event.event_id for each in asked))
+    while scoring.step():
+        pass
+    assert came == paid
+    assert all(world.log.end_offsets("payments").values())
+    assert scoring.positions == world.log.end_offsets("payments")
+
+
+def test_where_nothing_has_come_nothing_is_read(world):
+    world.version(FIRST)
+    scoring = world.scoring()
+    world.pay(card="a")
+    assert scoring.step(come={}) == 0
+    assert scoring.step(come=world.log.wait({"payments": scoring.reading}, 0)["payments"]) == 1

@@ -312,8 +312,8 @@ def test_following_ends_when_told_to(log):
 def test_waiting_ends_at_once_when_there_is_something_and_after_the_timeout_when_not(log):
     log.create_topic("t")
     log.append("t", b"1")
-    assert log.wait({"t": {0: 0}}, 30.0)
-    assert not log.wait({"t": {0: 1}}, 0.01)
+    assert log.wait({"t": {0: 0}}, 30.0) == {"t": {0: 0}}
+    assert log.wait({"t": {0: 1}}, 0.01) == {}
 
 
 def test_waiting_on_several_topics_ends_when_one_of_them_has_something(log):
@@ -322,9 +322,19 @@ def test_waiting_on_several_topics_ends_when_one_of_them_has_something(log):
         log.append(topic, b"1")
     late = threading.Timer(0.2, lambda: log.append("busy", b"2"))
     late.start()
-    assert log.wait({"quiet": {0: 1}, "busy": {0: 1}}, 30.0)
+    assert log.wait({"quiet": {0: 1}, "busy": {0: 1}}, 30.0) == {"busy": {0: 1}}
     late.join()
-    assert not log.wait({"quiet": {0: 1}, "busy": {0: 2}}, 0.01)
+    assert log.wait({"quiet": {0: 1}, "busy": {0: 2}}, 0.01) == {}
+
+
+def test_what_came_to_several_partitions_at_once_is_read_as_a_whole_after_waiting(log):
+    log.create_topic("t", partitions=3)
+    for number in range(6):
+        log.append_batch("t", [Message(b"%d" % number)], partition=number % 2)
+    come = log.wait({"t": {0: 0, 1: 0, 2: 0}}, 30.0)["t"]
+    assert come
+    assert come.keys() <= {0, 1}
+    assert [values(log.read("t", number, 0)) for number in (0, 1)] == [[b"0", b"2", b"4"], [b"1", b"3", b"5"]]
 
 
 def test_only_the_partitions_named_are_followed(log):
