@@ -107,7 +107,7 @@ delays = hr.feature_set("delays", [aircraft, airline, airport, route, queue, pla
 
 late = hr.model("late", delays, stream=scheduled)
 
-# What became of it is known when it has landed; a flight that never does is given up in the end, and counts for nothing.
+# What became of it is known when it has landed; a flight that never does is given up in the end and counts for nothing.
 arrived_late = hr.label(
     "arrived_late",
     landed,
