@@ -281,7 +281,7 @@ def test_a_backlog_is_taken_in_the_order_of_arrival_over_all_partitions(world, m
     world.version(FIRST)
     scoring = world.scoring()
     paid = [world.pay(card="abcdefgh"[number % 8]) for number in range(20)]
-    came = []
+    came: list[str] = []
     monkeypatch.setattr(scoring, "_score", lambda _, asked: came.extend(each.event.event_id for each in asked))
     while scoring.step():
         pass
