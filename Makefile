@@ -24,7 +24,7 @@ help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf 'make bench-NAME  %s\n' "one of: $(BENCHMARKS)"
 
-demo: $(READY) ## the example project over a generated payment stream; JSON=1 for one JSON object
+demo: $(READY) classes ## the example project over a generated payment stream; JSON=1 for one JSON object
 	@$(BIN)/headrace demo $(if $(JSON),--json)
 
 test: $(READY) java jars classes redis ## everything, Spark and a Kafka broker included
@@ -61,7 +61,7 @@ clean: ## forget the environment and the caches
 java:
 	@scripts/apt-need openjdk-17-jre-headless sh -c '"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version'
 
-# Tests start Spark dozens of times.
+# The demo starts Spark three times, tests dozens of times.
 classes: $(READY) java
 	@ls $(VENV)/share/headrace/*.jsa >/dev/null 2>&1 || $(BIN)/headrace prepare >/dev/null 2>&1
 
