@@ -76,9 +76,7 @@ $(READY): requirements.lock pyproject.toml
 		  echo "hint: Name a newer one: make PYTHON=python3.12 ..." >&2; exit 3; }
 	@scripts/apt-need python3-venv $(PYTHON) -c 'import ensurepip, venv'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >&2
-	@echo "Installing the locked dependencies; the first time, building PySpark takes a minute or two." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . >&2
+	@scripts/install $(BIN)/python >&2
 	@touch $@
 
 redis:
