@@ -63,7 +63,7 @@ java:
 
 # The demo starts Spark three times, tests dozens of times.
 classes: $(READY) java
-	@ls $(VENV)/share/headrace/*.jsa >/dev/null 2>&1 || $(BIN)/headrace prepare >/dev/null 2>&1
+	@$(BIN)/headrace prepare >/dev/null 2>&1
 
 jars: $(READY) java
 	@scripts/apt-need maven mvn --version

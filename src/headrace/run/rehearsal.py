@@ -16,7 +16,7 @@ from headrace.errors import MachineError
 from headrace.machine import find_java
 from headrace.plan.model import Plan
 from headrace.run.archiving import Archiving
-from headrace.run.classes import kept
+from headrace.run.classes import kept, stable_home
 from headrace.run.pipeline import Pipeline
 from headrace.run.session import local_session
 from headrace.run.source import register
@@ -33,6 +33,7 @@ def rehearse(plan: Plan, config: Config) -> Path:
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        os.environ["SPARK_HOME"] = str(stable_home(file))
         session = local_session("headrace prepare", keep_classes=fresh)
         _perform(plan, config, session)
         _end(session)
