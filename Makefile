@@ -16,6 +16,9 @@ BENCHMARKS := $(filter-out __init__ harness weigh,$(basename $(notdir $(wildcard
 # Two processes, groups of tests in the order of tests/conftest.py, one run with one closing line.
 PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --no-loadscope-reorder --durations 40
 
+# Dozens of processes start: each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
