@@ -35,6 +35,7 @@ from headrace.serve.past import Past, Tables
 from headrace.serve.reading import Reader
 from headrace.serve.samples import Samples
 from headrace.serve.scoring_models import Models
+from headrace.serve.straight import Shortcuts
 from headrace.serve.terms import Terms
 from headrace.serve.watch import Watch
 from headrace.serve.work import work_of
@@ -157,7 +158,8 @@ def _server(answers: Answers, started: Callable[[], None]) -> uvicorn.Server:
             await super().shutdown(sockets)
 
     terms = answers.terms
-    connections = Connections(terms.max_connections, terms.idle, answers.standing.metrics, answers.app.at_once)
+    shortcuts = Shortcuts(answers.app.at_once, answers.app.soon)
+    connections = Connections(terms.max_connections, terms.idle, answers.standing.metrics, shortcuts)
     config = uvicorn.Config(
         answers.app,
         http=cast("type[asyncio.Protocol]", connections.protocol()),

@@ -34,7 +34,7 @@ from headrace.serve import batch as batches
 from headrace.serve import key as keys
 from headrace.serve import scoring as scores
 from headrace.serve.answering import encode, json_answer, told
-from headrace.serve.body import events_of, read_body
+from headrace.serve.body import events_of, read_body, refuse_too_large
 from headrace.serve.events import Accepted, Intake
 from headrace.serve.front import Front, Standing
 from headrace.serve.gate import done_within, sent_within
@@ -46,11 +46,12 @@ from headrace.serve.reading import Answer, Reader
 from headrace.serve.reads import FLAG, Reads, staleness
 from headrace.serve.reads import told as told_of
 from headrace.serve.samples import Samples
-from headrace.serve.scoring_rows import Scoring
+from headrace.serve.scoring_lineup import Served
+from headrace.serve.scoring_rows import TRIES, Scoring
 from headrace.serve.watch import Watch
 from headrace.store.changelog import KeyPart
 
-FEATURES = b"/v1/features/"
+FEATURES, SCORE = b"/v1/features/", "/v1/score/"
 
 _logger = logging.getLogger(__name__)
 
@@ -82,6 +83,8 @@ class Handlers:
             parts.reader, self.work.clock, parts.watch, parts.samples, standing.metrics, standing.dimensions
         )
         self._scoring = Scoring(standing.models, standing.metrics.scores)
+        # Then no second clock is needed for a score: what it waits for is given up long before.
+        self._scores_in_time = TRIES * standing.models.timeout <= parts.limits.timeout
         names = {planned.view.name for planned in parts.reader.plan.features if parts.limits.stale == FLAG}
         self._views = {name.encode(): self._reads.find(name) for name in names}
 
@@ -155,16 +158,34 @@ class Handlers:
         limits, served = self._parts.limits, self._scoring.find(request.path_params["model"])
         with self._reading_room.request() as take:
             body = await sent_within(read_body(request, limits.max_body, take), limits.timeout)
-            wanted = scores.wanted_of(body, served, self._reads, most=limits.max_keys, stale=limits.stale)
+            return await self._scored(served, body)
 
-            async def work() -> dict[str, Any]:
-                # One key is read in a moment, as anywhere; how much is scored at once is each version's bound.
-                if len(wanted.batch.keys) == 1:
-                    return await scores.answers(wanted, self._reads, self._scoring)
-                async with self.work.reading.slot():
-                    return await scores.answers(wanted, self._reads, self._scoring)
+    async def scored(self, scope: Scope, body: bytes) -> Response:
+        """The same for a body that has come, without a router."""
+        try:
+            served = self._scoring.find(scope["path"].removeprefix(SCORE))
+            with self._reading_room.request() as take:
+                refuse_too_large(body, self._parts.limits.max_body)
+                take(len(body))
+                return await self._scored(served, body)
+        except Exception as error:
+            return await self.refused(Request(scope), error)
 
-            return json_answer(await done_within(work, limits.timeout))
+    async def _scored(self, served: Served, body: bytes) -> Response:
+        limits = self._parts.limits
+        wanted = scores.wanted_of(body, served, self._reads, most=limits.max_keys, stale=limits.stale)
+        one = len(wanted.batch.keys) == 1
+        if one and self._scores_in_time:
+            return json_answer(await scores.answers(wanted, self._reads, self._scoring))
+
+        async def work() -> dict[str, Any]:
+            # One key is read in a moment, as anywhere; how much is scored at once is each version's bound.
+            if one:
+                return await scores.answers(wanted, self._reads, self._scoring)
+            async with self.work.reading.slot():
+                return await scores.answers(wanted, self._reads, self._scoring)
+
+        return json_answer(await done_within(work, limits.timeout))
 
     async def events(self, request: Request) -> Response:
         """Append events."""
@@ -231,7 +252,8 @@ def build_app(parts: Parts) -> Front:
     ]
     refusals: dict[Any, Any] = dict.fromkeys((HeadraceError, BusyError, HTTPException, Exception), made.refused)
     refusals[ClientDisconnect] = made.gone
-    return Front(Starlette(routes=routes, exception_handlers=refusals), parts.standing, made.straight, made.at_once)
+    routed = Starlette(routes=routes, exception_handlers=refusals)
+    return Front(routed, parts.standing, made.straight, made.at_once, made.scored)
 
 
 def _key(of: Readable, written: list[str], given: dict[str, str]) -> dict[str, KeyPart]:

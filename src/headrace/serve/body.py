@@ -61,6 +61,12 @@ async def _received(request: Request, limit: int, take: Take) -> bytes:
     return bytes(body)
 
 
+def refuse_too_large(body: bytes, limit: int) -> None:
+    """Refuse a body beyond the limit."""
+    if len(body) > limit:
+        raise too_large(limit, f"{len(body):,} bytes")
+
+
 def too_large(limit: int, got: str) -> DataError:
     """The error for a body beyond the limit."""
     hint = "Send fewer events at a time, or raise serve.max_body."

@@ -12,11 +12,12 @@ import resource
 from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headrace.errors import DataError
 from headrace.serve.answering import ALWAYS, encode
 from headrace.serve.metrics import Metrics
+from headrace.serve.straight import Shortcuts, Straight
 
 LARGEST_HEAD = 64 * 1024
 """Bytes of a request's line and headers."""
@@ -28,23 +29,11 @@ LOOKS = 8
 """How many times in the time a connection may be idle it is looked for such."""
 
 
-PATH = b"/v1/features/"
-MORE = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
-"""Headers of requests that there is more to."""
-HEAD = b"".join(b"%b: %b\r\n" % (name.encode(), value.encode()) for name, value in ALWAYS.items())
-HEAD += b"content-type: application/json\r\ncontent-length: "
-AtOnce = Callable[[bytes, list[tuple[bytes, bytes]]], bytes | None]
-
-
 class Connections:
-    """The bounds of a server's connections, and which of them are idle; the one idle longest comes first.
+    """The bounds of a server's connections, and which of them are idle; the one idle longest comes first."""
 
-    `at_once` is `Front.at_once`: a GET that it has an answer to costs no task and no ASGI messages, which take longer
-    than the read.
-    """
-
-    def __init__(self, most: int, idle: float, metrics: Metrics, at_once: AtOnce) -> None:
-        self.most, self.idle, self.metrics, self.at_once = most, idle, metrics, at_once
+    def __init__(self, most: int, idle: float, metrics: Metrics, shortcuts: Shortcuts) -> None:
+        self.most, self.idle, self.metrics, self.shortcuts = most, idle, metrics, shortcuts
         self.waiting: dict[Bounded, float] = {}
         self._looking = False
 
@@ -76,15 +65,14 @@ class Connections:
             loop.call_later(self.idle / LOOKS, self._look, loop)
 
 
-class Bounded(HttpToolsProtocol):
+class Bounded(Straight):
     """A connection that is idle, sending a head, or being answered; in the first two its time runs."""
 
     def __init__(self, bounds: Connections, **given: Any) -> None:
-        super().__init__(**given)
+        super().__init__(bounds.shortcuts, **given)
         self._bounds = bounds
         self._unread: asyncio.TimerHandle | None = None
         self._head, self._in_head = 0, True
-        self._turn = self._answered = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count it, and end another one when it is one too many."""
@@ -105,9 +93,8 @@ class Bounded(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """A head that goes on has no more time than it had, and only so much room."""
         self._head = self._head + len(data) if self._in_head else len(data)
-        self._turn = True
         super().data_received(data)
-        if self._answering:
+        if self.answering:
             self._bounds.waiting.pop(self, None)
         if self._in_head and self._head > LARGEST_HEAD and not self.transport.is_closing():
             self.send_400_response("")
@@ -123,47 +110,20 @@ class Bounded(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > LARGEST_HEAD:
             # The parser ends with it, and what is no HTTP is refused.
             raise ValueError("the head is too large")
-        self._answered = self._answer_at_once()
-        if not self._answered:
-            super().on_headers_complete()
+        super().on_headers_complete()
 
-    def _answer_at_once(self) -> bool:
-        """Answer a GET that asks for nothing special, if that can be done at once and no other comes first."""
-        url, parser = self.url, self.parser
-        if not url.startswith(PATH) or b"?" in url or b"#" in url or not url.isascii() or parser.get_method() != b"GET":
-            return False
-        # One of many that came together is: the others wait, so that other connections have their turn.
-        if not self._turn or self._answering or self.flow.write_paused or self.transport.is_closing():
-            return False
-        if any(name in MORE for name, _ in self.headers) or parser.get_http_version() != "1.1":
-            return False
-        body = self._bounds.at_once(url, self.headers) if parser.should_keep_alive() else None
-        if body is None:
-            return False
-        head = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
-        self.transport.write(b"%b%b%b%d\r\n\r\n%b" % (STATUS_LINE[200], head, HEAD, len(body), body))
-        self.server_state.total_requests += 1
+    def answered(self) -> None:
+        """Idle again."""
         self._bounds.wait(self)
-        self._turn = False
-        return True
-
-    def on_message_complete(self) -> None:
-        """What was answered already has no more to come."""
-        if not self._answered:
-            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Idle again."""
         super().on_response_complete()
-        if not self._answering and not self.transport.is_closing():
+        if not self.answering and not self.transport.is_closing():
             self._bounds.wait(self)
 
     def timeout_keep_alive_handler(self) -> None:
         """uvicorn's own timer; ours does its work."""
-
-    @property
-    def _answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
 
     def pause_writing(self) -> None:
         """The caller does not read: it has some time to begin."""

@@ -7,11 +7,12 @@ that no caller can make up names for metrics.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.clock import SystemClock
@@ -86,17 +87,20 @@ class Front:
         Answers the one route that is asked most, a key's features, without a router in between.
     at_once
         Does so without waiting for anything: the body of the answer to a path, or None when there is more to it.
+    scored
+        The answer to a request for scores, by its scope and body, errors included.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         standing: Standing,
-        straight: ASGIApp | None = None,
-        at_once: Callable[[bytes], bytes | None] = lambda _: None,
+        straight: ASGIApp,
+        at_once: Callable[[bytes], bytes | None],
+        scored: Callable[[Scope, bytes], Awaitable[Response]],
     ) -> None:
-        self._app, self._standing, self._straight = app, standing, straight or app
-        self._at_once = at_once
+        self._app, self._standing, self._straight = app, standing, straight
+        self._at_once, self._scored = at_once, scored
 
     def at_once(self, path: bytes, headers: Headers) -> bytes | None:
         """The body of the answer to a GET of a key's features, if it can be had at once and there is nothing to say."""
@@ -107,6 +111,24 @@ class Front:
         if body is not None:
             standing.metrics.counted(FEATURES, "GET", 200, time.perf_counter() - started)
         return body
+
+    def soon(self, scope: Scope, body: bytes) -> Coroutine[Any, Any, Response] | None:
+        """What gives the answer to a POST for scores, if there is nothing to say before."""
+        if self._standing.draining or self._refused(scope["headers"], READ) is not None:
+            return None
+        return self._soon(scope, body)
+
+    async def _soon(self, scope: Scope, body: bytes) -> Response:
+        metrics, started, status = self._standing.metrics, time.perf_counter(), 500
+        metrics.begun()
+        try:
+            answer = await self._scored(scope, body)
+            status = answer.status_code
+        finally:
+            metrics.answered(SCORE, "POST", status, time.perf_counter() - started)
+        if self._standing.draining:
+            answer.headers["connection"] = "close"
+        return answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -63,6 +63,7 @@ class Models:
         self._falling: dict[tuple[str, int], Future[None]] = {}
         self._fallen: deque[str] = deque()
         self._served: dict[str, Served] = {}
+        self.timeout = (bounds or Bounds()).timeout
         if plan is not None and folder is not None and plan.models:
             self._served = _served(plan, folder, bounds or Bounds(), clock or SystemClock(), self._wake)
 
