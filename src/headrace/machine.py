@@ -7,6 +7,7 @@ lacks a module which Spark's launcher asks for, so it is started through a small
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import shutil
@@ -29,6 +30,9 @@ JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
 """The variable in which Java looks for options."""
 SHORT = "-XX:TieredStopAtLevel=1"
 """Java spends half of its first minute on compiling for a long life; with this it compiles once, and quickly."""
+
+SELDOM = 100_000
+"""Objects after which Python looks for cycles among the new ones."""
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 
@@ -124,6 +128,16 @@ def short_lived() -> Iterator[None]:
         yield
     finally:
         del os.environ[JAVA_OPTIONS]
+
+
+def collect_seldom() -> None:
+    """Have Python look for cycles seldom, and never among what there is now: for a process that has all it needs.
+
+    What it makes from now on are values, of which none is a cycle; to look through everything would make whoever asks
+    at that moment wait for tens of milliseconds.
+    """
+    gc.freeze()
+    gc.set_threshold(SELDOM)
 
 
 def _version(java: Path) -> str | None:

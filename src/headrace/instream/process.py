@@ -6,7 +6,6 @@ topic. One that dies is started again and goes on where its positions are.
 
 from __future__ import annotations
 
-import gc
 import json
 import threading
 import time
@@ -18,6 +17,7 @@ from headrace.config import Config, models_folder, names
 from headrace.instream.features import EventFeatures
 from headrace.instream.scoring import StreamScoring
 from headrace.log.protocol import Log, Offsets
+from headrace.machine import collect_seldom
 from headrace.plan.inputs import FittingModels
 from headrace.plan.model import Plan
 from headrace.schema.registry_ids import registry_of
@@ -31,8 +31,6 @@ from headrace.topics import STATUS, create, open_log, topics
 COMPONENT = "score"
 WAIT = 0.05
 """Seconds to wait for records before it looks whether it should end, and at the models' roles."""
-RARELY = 100_000
-"""Objects after which Python looks for cycles among the new ones."""
 LOOK, TELL = 0.25, 1.0
 """Seconds between two looks at roles and progress, and between two words of how it goes."""
 
@@ -126,9 +124,7 @@ def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None 
         scoring = Scoring(plan, config, log, store, dimensions, clock)
         looking = threading.Thread(target=dimensions.run, args=(stop,), name="dimensions", daemon=True)
         looking.start()
-        # What is kept of events is plenty, and none of it is a cycle: to look through it all the time costs a tenth.
-        gc.freeze()
-        gc.set_threshold(RARELY)
+        collect_seldom()
         try:
             come: Mapping[str, Offsets] | None = None
             while not stop.is_set():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headrace.errors import HeadraceError
+from headrace.machine import collect_seldom
 from headrace.serve.scoring_wire import FAULT, Fault, Frames, Started, Told, fault_of, framed, read_asked
 
 SLICE = 0.05
@@ -61,6 +62,7 @@ def main(given: Sequence[str]) -> int:
             said = Fault("bad-model", "The version cannot be loaded.", f"{type(error).__name__}: {error}", None, 500)
             where.sendall(framed(Started(said)))
             return 1
+        collect_seldom()
         where.sendall(framed(Started(None)))
         answer(where, scorer)
     return 0

@@ -22,6 +22,7 @@ from typing import Protocol
 
 from headrace.config import Config, names
 from headrace.errors import HeadraceError
+from headrace.machine import collect_seldom
 from headrace.plan.model import Plan
 from headrace.serve.answers import Answering, ids_of, lake_of, serve
 from headrace.serve.dimensions import dimensions_of
@@ -87,6 +88,7 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
         )
         heard.before = answering.standing.tell
         answering.beside = (*answering.beside, heard.run)
+        collect_seldom()
         try:
             serve(listener, answering, stop, heard.beat)
         except HeadraceError as error:
