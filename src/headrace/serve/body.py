@@ -64,7 +64,7 @@ async def _received(request: Request, limit: int, take: Take) -> bytes:
 def refuse_too_large(body: bytes, limit: int) -> None:
     """Refuse a body beyond the limit."""
     if len(body) > limit:
-        raise too_large(limit, f"{len(body):,} bytes")
+        raise too_large(limit, f"{shown(str(len(body)))} bytes")
 
 
 def too_large(limit: int, got: str) -> DataError:
