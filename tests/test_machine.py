@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import types
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import MachineError
-from headrace.machine import Java, bundled_home, find_java, free_disk_bytes, memory_bytes
+from headrace.machine import Java, bundled_home, find_java, free_disk_bytes, memory_bytes, short_lived
 
 
 def java_at(home: Path, version: str) -> Path:
@@ -86,3 +87,16 @@ def test_two_bundled_runtimes_do_not_share_a_script(tmp_path):
 def test_memory_and_disk_are_measured(tmp_path):
     assert (memory_bytes() or 0) > 2**28
     assert free_disk_bytes(tmp_path) > 0
+
+
+def test_java_expects_a_short_life_while_that_is_asked_for(monkeypatch):
+    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
+    with short_lived():
+        assert os.environ["JDK_JAVA_OPTIONS"] == "-XX:TieredStopAtLevel=1"
+    assert "JDK_JAVA_OPTIONS" not in os.environ
+
+
+def test_java_options_that_the_user_has_chosen_stay(monkeypatch):
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Xmx2g")
+    with short_lived():
+        assert os.environ["JDK_JAVA_OPTIONS"] == "-Xmx2g"

@@ -114,12 +114,7 @@ def bundled_home(java: Path, cache: Path) -> Path:
 
 @contextlib.contextmanager
 def short_lived() -> Iterator[None]:
-    """While entered, every Java that is started expects a short life, unless the user has chosen options.
-
-    >>> with short_lived():
-    ...     os.environ[JAVA_OPTIONS] != ""
-    True
-    """
+    """While entered, every Java that is started expects a short life, unless the user has chosen options."""
     if JAVA_OPTIONS in os.environ:
         yield
         return

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from headrace.machine import find_java
+from headrace.machine import JAVA_OPTIONS, find_java
 from headrace.run.avro import LIMITING
 from headrace.run.classes import keeping, starting
 
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 COLLECTOR = "-XX:+UseParallelGC"
 """Java's default works beside the program all the time, for which few cores have no time: events would wait for it."""
 
@@ -28,7 +28,7 @@ SETTINGS: dict[str, str] = {
     # When a query fails, Spark searches the error's whole text with a regular expression that recurses: on a small
     # stack that search overflows, and the query's thread dies without anybody being told. And what Spark generates for
     # a strict decoder is one long method, which Java would interpret for ever: compiled, it takes half as long.
-    JAVA_OPTIONS: f"-Xss16m -XX:-DontCompileHugeMethods {LIMITING}",
+    DRIVER_OPTIONS: f"-Xss16m -XX:-DontCompileHugeMethods {LIMITING}",
     "spark.driver.memory": "1g",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -81,7 +81,7 @@ def local_session(
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     classes = keeping(keep_classes) if keep_classes else starting(java)
-    builder = builder.config(JAVA_OPTIONS, f"{SETTINGS[JAVA_OPTIONS]} {_collector()} {classes}")
+    builder = builder.config(DRIVER_OPTIONS, f"{SETTINGS[DRIVER_OPTIONS]} {_collector()} {classes}")
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -89,7 +89,7 @@ def local_session(
 
 def _collector() -> str:
     """The garbage collector's option, unless the user has chosen one: Java takes no two."""
-    chosen = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    chosen = " ".join(os.environ.get(name, "") for name in (JAVA_OPTIONS, "JAVA_TOOL_OPTIONS"))
     return "" if re.search(r"-XX:\+Use\w+GC\b", chosen) else COLLECTOR
 
 
