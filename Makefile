@@ -1,6 +1,6 @@
 # Every target brings what it needs: on a fresh Debian machine with Python 3.11 and a JDK 17, `make demo` is enough.
 #
-#   make demo | test | test-fast | lint | docs | bench | bench-NAME | lock | clean | help
+#   make install | demo | test | test-fast | lint | docs | bench | bench-NAME | lock | clean | help
 #
 # JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes, and
 # PART=2 only its second part, where it has several.
@@ -21,13 +21,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
+.PHONY: help install demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf 'make bench-NAME  %s\n' "one of: $(BENCHMARKS)"
 
-demo: $(READY) classes ## the example project over a generated payment stream; JSON=1 for one JSON object
+install: $(READY) classes ## the command .venv/bin/headrace, and what makes it start quickly
+
+demo: install ## the example project over a generated payment stream; JSON=1 for one JSON object
 	@$(BIN)/headrace demo $(if $(JSON),--json)
 
 test: $(READY) java jars classes redis ## everything, Spark and a Kafka broker included
