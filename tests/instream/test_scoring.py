@@ -11,7 +11,7 @@ from headrace.clock import MINUTE, SECOND, show_time
 from headrace.config import Names
 from headrace.define.exact import Moment
 from headrace.instream.features import EventFeatures
-from headrace.instream.scoring import StreamScoring
+from headrace.instream.scoring import UNDER_WAY, StreamScoring
 from headrace.log import MemoryLog
 from headrace.log.record import Message
 from headrace.plan.build import build
@@ -47,12 +47,37 @@ BASE = 1_767_225_600 * SECOND
 FIRST, SECOND_ONE = "lambda row: (row['n'] or 0) / 100", "lambda row: 0.5 + (row['n'] or 0) / 1000"
 
 
+class Slow(MemoryLog):
+    """A log that says of an append only later that it is safe."""
+
+    slow, waited = False, 0
+
+    def begin_batch(self, topic, messages):
+        begun = super().begin_batch(topic, messages)
+        return Sending(self, begun) if self.slow else begun
+
+
+class Sending:
+    """An append that is over when its log is no longer slow, or when it was waited for."""
+
+    def __init__(self, log, begun):
+        self._log, self._begun = log, begun
+
+    @property
+    def over(self):
+        return not self._log.slow
+
+    def positions(self):
+        self._log.waited += self._log.slow
+        return self._begun.positions()
+
+
 class World:
     """A log, a store that nothing fills, models, and a scorer that can be started again."""
 
     def __init__(self, tmp_path):
         self.clock = FakeClock(BASE)
-        self.log, self.named = MemoryLog(clock=self.clock), Names("", "shop", tmp_path)
+        self.log, self.named = Slow(clock=self.clock), Names("", "shop", tmp_path)
         create(self.log, topics(plan, self.named, 2))
         self.folder = tmp_path
         self.models = FittingModels(tmp_path / "models", self.clock).bind(plan)
@@ -159,6 +184,36 @@ def test_a_scorer_that_noted_its_position_goes_on_there_and_knows_what_came_befo
         ("p2", 2),
     ]
     assert again.counts["duplicate"] == 1
+
+
+def test_the_position_moves_only_when_predictions_are_safe(world):
+    world.version(FIRST)
+    scoring = world.scoring()
+    first = world.log.committed("shop.score.fraud", "payments")
+    world.log.slow = True
+    for _ in range(3):
+        world.pay()
+        assert scoring.step() == 1, "the next are scored meanwhile"
+    scoring.note()
+    assert world.log.committed("shop.score.fraud", "payments") == first
+    world.log.slow = False
+    scoring.step()
+    scoring.note(now=True)
+    assert sum(world.log.committed("shop.score.fraud", "payments").values()) == 3
+    assert world.log.waited == 0
+
+
+def test_so_many_steps_are_under_way_and_no_more(world):
+    world.version(FIRST)
+    scoring = world.scoring()
+    world.log.slow = True
+    for _ in range(UNDER_WAY + 3):
+        world.pay()
+        scoring.step()
+    assert world.log.waited == 3
+    scoring.note(now=True)
+    assert world.log.waited == UNDER_WAY + 3, "what is under way is waited for in the end"
+    assert sum(world.log.committed("shop.score.fraud", "payments").values()) == UNDER_WAY + 3
 
 
 def test_events_before_the_first_promotion_are_history(world):
@@ -282,7 +337,13 @@ def test_a_backlog_is_taken_in_the_order_of_arrival_over_all_partitions(world, m
     scoring = world.scoring()
     paid = [world.pay(card="abcdefgh"[number % 8]) for number in range(20)]
     came: list[str] = []
-    monkeypatch.setattr(scoring, "_score", lambda _, asked: came.extend(each.event.event_id for each in asked))
+    begin = world.log.begin_batch
+
+    def begun(topic, messages):
+        came.extend(json.loads(message.value)["event_id"] for message in messages)
+        return begin(topic, messages)
+
+    monkeypatch.setattr(world.log, "begin_batch", begun)
     while scoring.step():
         pass
     assert came == paid

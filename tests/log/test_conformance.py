@@ -147,6 +147,21 @@ def test_a_large_batch_comes_back_whole_and_in_order(log):
     assert values(all_records(log)) == [message.value for message in batch]
 
 
+def test_batches_that_are_begun_are_in_order_and_safe_when_their_places_are_told(log):
+    log.create_topic("t")
+    begun = [log.begin_batch("t", [Message(f"{batch}.{n}".encode()) for n in range(3)]) for batch in range(20)]
+    places = [each.positions() for each in begun]
+    assert all(each.over for each in begun)
+    assert places == [[Position(0, batch * 3 + n) for n in range(3)] for batch in range(20)]
+    assert values(all_records(log)) == [f"{batch}.{n}".encode() for batch in range(20) for n in range(3)]
+
+
+def test_a_batch_that_cannot_be_begun_is_refused(log):
+    log.create_topic("t")
+    assert refusal(lambda: log.begin_batch("u", [Message(b"1")])) == refusal(lambda: log.append("u", b"1"))
+    assert log.begin_batch("t", []).positions() == []
+
+
 def test_an_empty_batch_adds_nothing(log):
     log.create_topic("t")
     assert log.append_batch("t", []) == []

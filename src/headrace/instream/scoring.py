@@ -1,9 +1,9 @@
 """One model over its stream: records in order, features as each of them finds them, predictions, then the position.
 
 What comes at once is scored at once: a single event does not wait for others, and a backlog is taken some hundred at a
-time. Predictions are safe in the log before the position moves, so after a kill some may be written again, under the
-same ids, and none is missing. Events count from the moment the model's first version was promoted; those before are
-history, which is scored in Spark (`run.score`).
+time. The next are scored while predictions are on their way into the log, but the position moves only when they are
+safe there: so after a kill some may be written again, under the same ids, and none is missing. Events count from the
+moment the model's first version was promoted; those before are history, which is scored in Spark (`run.score`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from headrace.errors import HeadraceError
 from headrace.instream.admit import Admit, horizon, in_order, order
 from headrace.instream.features import EventFeatures
 from headrace.instream.prediction import Asked, failure, prediction
+from headrace.log.appending import Appending
 from headrace.log.protocol import Log, Offsets
 from headrace.log.record import Message, Record
 from headrace.run.verdict import Judgement
@@ -35,6 +36,8 @@ from headrace.serve.row import model_row
 
 MOST = 500
 """Records taken at a time: what is under way is bounded by it."""
+UNDER_WAY = 8
+"""Steps whose predictions may be on their way into the log."""
 COMMIT = 1.0
 """Seconds between two notes of how far it has come: after a kill, so much is scored again."""
 LATENCIES = 10_000
@@ -79,6 +82,8 @@ class StreamScoring:
         self.latencies: deque[float] = deque(maxlen=LATENCIES)
         self.positions: dict[int, int] = {}
         self._held: dict[int, deque[Record]] = {}
+        self._under_way: deque[tuple[dict[int, int], list[Appending]]] = deque()
+        self._safe: dict[int, int] = {}
         self._committed: dict[int, int] = {}
         self._noted = 0.0
 
@@ -107,7 +112,7 @@ class StreamScoring:
         log.commit(self._group, topic, at)
         for record in self._before(at, first):
             self._take(self._admit.judge(record))
-        self.positions, self._committed = dict(at), dict(at)
+        self.positions, self._safe, self._committed = dict(at), dict(at), dict(at)
 
     def _promoted(self) -> int:
         """When the first version was promoted."""
@@ -159,10 +164,12 @@ class StreamScoring:
         if ordered:
             with self.features.at_once():
                 asked = [each for record in ordered if (each := self._asked(record)) is not None]
-            self._score(lineup, asked)
+            appends = self._score(lineup, asked)
             for record in ordered:
                 self._held[record.partition].popleft()
                 self.positions[record.partition] = record.offset + 1
+            self._under_way.append((dict(self.positions), appends))
+        self._settle(UNDER_WAY)
         self.note()
         return len(ordered)
 
@@ -192,7 +199,8 @@ class StreamScoring:
             row = error
         return Asked(event, record, known, row)
 
-    def _score(self, lineup: Lineup, asked: Sequence[Asked]) -> None:
+    def _score(self, lineup: Lineup, asked: Sequence[Asked]) -> list[Appending]:
+        """Score events and begin to append what came of it."""
         told: Outcomes = {}
         for chosen, some in self._by_version(lineup, asked).items():
             told |= self._scored(chosen, some)
@@ -212,10 +220,19 @@ class StreamScoring:
             self.counts["shadow_scored"] += len(heard)
             self.counts["shadow_failed"] += len(beside) - len(heard)
             good += heard
-        if bad:
-            self._log.append_batch(self._failed, bad)
-        if good:
-            self._log.append_batch(self._out, good)
+        both = ((self._failed, bad), (self._out, good))
+        return [self._log.begin_batch(topic, messages) for topic, messages in both if messages]
+
+    def _settle(self, most: int) -> None:
+        """Go over what was safe when it was looked at, in order, and wait for what is more than so many steps."""
+        while self._under_way:
+            positions, appends = self._under_way[0]
+            if len(self._under_way) <= most and not all(each.over for each in appends):
+                return
+            for each in appends:
+                each.positions()
+            self._safe = positions
+            self._under_way.popleft()
 
     def _by_version(self, lineup: Lineup, asked: Sequence[Asked]) -> dict[Chosen, list[Asked]]:
         found: dict[int, tuple[Chosen, list[Asked]]] = {}
@@ -262,7 +279,9 @@ class StreamScoring:
         return None if made is None or made.roles.champion == chosen.version else made
 
     def note(self, *, now: bool = False) -> None:
-        """Note how far it has come, about once a second."""
-        if self.positions != self._committed and (now or time.monotonic() - self._noted >= COMMIT):
-            self._log.commit(self._group, self.topic, self.positions)
-            self._committed, self._noted = dict(self.positions), time.monotonic()
+        """Note how far everything is safe, about once a second, or wait for that and do it now."""
+        if now:
+            self._settle(0)
+        if self._safe != self._committed and (now or time.monotonic() - self._noted >= COMMIT):
+            self._log.commit(self._group, self.topic, self._safe)
+            self._committed, self._noted = self._safe, time.monotonic()

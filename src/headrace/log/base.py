@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
+from headrace.log.appending import Appended, Appending
 from headrace.log.protocol import READ_BYTES
 from headrace.log.record import Headers, Message, Position, Record
 
@@ -35,6 +36,10 @@ class LogBase(ABC):
     @abstractmethod
     def append_batch(self, topic: str, messages: Sequence[Message], *, partition: int | None = None) -> list[Position]:
         """See `Log.append_batch`."""
+
+    def begin_batch(self, topic: str, messages: Sequence[Message]) -> Appending:
+        """See `Log.begin_batch`."""
+        return Appended(self.append_batch(topic, messages))
 
     @abstractmethod
     def read(

@@ -25,6 +25,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import cycle
 
 from headrace.errors import DataError, MachineError
+from headrace.log.appending import Appended, Appending
 from headrace.log.base import LogBase
 from headrace.log.kafka_append import Appender
 from headrace.log.kafka_client import DELIVERY, TIMEOUT, Client, require
@@ -102,18 +103,25 @@ class KafkaLog(LogBase):
 
     def append_batch(self, topic: str, messages: Sequence[Message], *, partition: int | None = None) -> list[Position]:
         """See `Log.append_batch`, and above for what a failure leaves behind."""
+        return self._begun(topic, messages, partition).positions()
+
+    def begin_batch(self, topic: str, messages: Sequence[Message]) -> Appending:
+        """See `Log.begin_batch`."""
+        return self._begun(topic, messages, None)
+
+    def _begun(self, topic: str, messages: Sequence[Message], partition: int | None) -> Appending:
         form = self._topic(topic)
         if partition is not None:
             form.check_partition(partition)
         self._check_sizes(form, sizes(messages, compacted=form.compacted))
         if not messages:
-            return []
+            return Appended([])
         if partition is None:
             self._keyless = (self._keyless + 1) % form.partitions
             routes = route(messages, form.partitions, keyless=self._keyless)
         else:
             routes = {partition: list(range(len(messages)))}
-        return self._appender.append(topic, messages, routes)
+        return self._appender.begin(topic, messages, routes)
 
     def _check_sizes(self, form: Topic, found: Sequence[int]) -> None:
         largest = self._topics.largest(form.name)

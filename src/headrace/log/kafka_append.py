@@ -1,14 +1,15 @@
 """Appending to Kafka: handed to the producer, waited for, and told where it went.
 
 The producer is idempotent with acks=all: what it sends again after a lost answer is kept once and in order. One thread
-takes its reports; whoever appends waits for its own. A producer that has failed for good is replaced by a new one.
+takes its reports; whoever appends waits for its own, or looks whether they have come. A producer that has failed for
+good is replaced by a new one.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError, MachineError
@@ -34,21 +35,20 @@ class Appender:
         self._changing = threading.Lock()
         self._closed = threading.Event()
 
-    def append(self, topic: str, messages: Sequence[Message], routes: Mapping[int, Sequence[int]]) -> list[Position]:
-        """Append messages to the partitions they are routed to; where each went, when all are acknowledged."""
+    def begin(self, topic: str, messages: Sequence[Message], routes: Mapping[int, Sequence[int]]) -> Batch:
+        """Hand messages to the producer, for the partitions they are routed to."""
         producer = self._running(topic)
-        wanted = _Batch(len(messages))
+
+        def failed(error: KafkaError) -> HeadraceError:
+            return self._failed(producer, error, batch)
+
+        # The library gives up by itself; the rest is for its last reports to come through.
+        batch = Batch(len(messages), self._delivery + self._client.timeout, failed)
         deadline = time.monotonic() + self._delivery
         for partition, indices in routes.items():
             for index in indices:
-                self._hand_over(producer, topic, partition, messages[index], wanted, index, deadline)
-        # The library gives up by itself; the rest is for its last reports to come through.
-        if not wanted.done.wait(self._delivery + self._client.timeout):
-            message = "An append was neither acknowledged nor refused."
-            raise MachineError("log-unreachable", message, got=wanted.counted())
-        if wanted.error is not None:
-            raise self._failed(producer, wanted.error, wanted)
-        return [wanted.places[index] for index in range(len(messages))]
+                self._hand_over(producer, topic, partition, messages[index], batch, index, deadline)
+        return batch
 
     def _hand_over(
         self,
@@ -56,7 +56,7 @@ class Appender:
         topic: str,
         partition: int,
         message: Message,
-        wanted: _Batch,
+        wanted: Batch,
         index: int,
         deadline: float,
     ) -> None:
@@ -85,7 +85,7 @@ class Appender:
             except KafkaException as error:
                 raise self._failed(producer, error.args[0], wanted) from None
 
-    def _failed(self, producer: Producer, error: KafkaError, wanted: _Batch) -> HeadraceError:
+    def _failed(self, producer: Producer, error: KafkaError, wanted: Batch) -> HeadraceError:
         if error.fatal():
             with self._changing:
                 if self._producer is producer:
@@ -128,23 +128,47 @@ class Appender:
             thread.join()
 
 
-class _Batch:
-    """The reports that one append waits for."""
+class Batch:
+    """Messages that were handed over together, and the reports that have come of them.
 
-    def __init__(self, size: int) -> None:
-        self.size, self.left = size, size
-        self.places: dict[int, Position] = {}
-        self.error: KafkaError | None = None
-        self.done = threading.Event()
+    Parameters
+    ----------
+    patience
+        Seconds to wait for the last report.
+    failed
+        Makes the error of one that says that a message was not kept.
+    """
+
+    def __init__(self, size: int, patience: float, failed: Callable[[KafkaError], HeadraceError]) -> None:
+        self.size, self._left, self._patience, self._failed = size, size, patience, failed
+        self._places: dict[int, Position] = {}
+        self._error: KafkaError | None = None
+        self._done = threading.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether all reports have come."""
+        return self._done.is_set()
+
+    def positions(self) -> list[Position]:
+        """Where each message went, when all are acknowledged."""
+        if not self._done.wait(self._patience):
+            message = "An append was neither acknowledged nor refused."
+            raise MachineError("log-unreachable", message, got=self.counted())
+        if self._error is not None:
+            raise self._failed(self._error)
+        return [self._places[index] for index in range(self.size)]
 
     def report(self, index: int, error: KafkaError | None, sent: Report) -> None:
+        """Take a report."""
         if error is not None:
-            self.error = self.error or error
+            self._error = self._error or error
         else:
-            self.places[index] = Position(sent.partition() or 0, sent.offset() or 0)
-        self.left -= 1
-        if self.left == 0:
-            self.done.set()
+            self._places[index] = Position(sent.partition() or 0, sent.offset() or 0)
+        self._left -= 1
+        if self._left == 0:
+            self._done.set()
 
     def counted(self) -> str:
-        return f"{len(self.places)} of {self.size} messages acknowledged"
+        """How many were acknowledged."""
+        return f"{len(self._places)} of {self.size} messages acknowledged"

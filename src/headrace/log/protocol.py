@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
+from headrace.log.appending import Appending
 from headrace.log.record import Headers, Message, Position, Record
 from headrace.log.topic import FOREVER, Retention, Topic
 
@@ -70,6 +71,14 @@ class Log(Protocol):
 
         Without `partition`, messages with a key go where Kafka's default partitioner would put them, and those
         without one go together to a partition that changes from batch to batch.
+        """
+        ...
+
+    def begin_batch(self, topic: str, messages: Sequence[Message]) -> Appending:
+        """As `append_batch`, for whoever has something else to do until the messages are safe.
+
+        Batches that were begun one after the other keep their order in each partition. A log that is quick with it, or
+        cannot do otherwise, is done with it when this returns.
         """
         ...
 
