@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.score import Column, Output, formats
-from headrace.score.library import library
+from headrace.score.library import library, needed
 from tests.score.models import (
     COLUMNS,
     FORMATS,
@@ -101,10 +101,11 @@ def test_what_nobody_knows_is_refused(tmp_path):
     assert refused(registry(tmp_path), sigmoid(), format="onx").hint == "Did you mean 'onnx'?"
 
 
-def test_a_missing_library_says_what_to_install(monkeypatch):
+@pytest.mark.parametrize("ask", [library, needed])
+def test_a_missing_library_says_what_to_install(monkeypatch, ask):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MachineError, match="onnxruntime") as caught:
-        library("onnxruntime")
+        ask("onnxruntime")
     assert (caught.value.code, "headrace[models]" in str(caught.value.hint)) == ("missing-package", True)
 
 

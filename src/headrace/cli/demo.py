@@ -58,10 +58,10 @@ def command(
     from headrace import project
     from headrace.demo import shop, turning
     from headrace.machine import short_lived
-    from headrace.score.library import library
+    from headrace.score.library import needed
 
     for name in ("lightgbm", "sklearn"):
-        library(name)
+        needed(name)
     if drift and (kafka or small):
         raise UsageError("bad-usage", "--drift has one size, and runs on the embedded log.", hint="Say it alone.")
     began = time.perf_counter()
@@ -122,17 +122,18 @@ def _report(shop: Project, world: World, seconds: float, rate: float) -> dict[st
         ready = time.perf_counter() - began
         sent = live_of(past, SystemClock().now() + 2 * SECOND, seconds, rate)
         talk(f"Sending {len(sent):,} live payments; the page is at {url}/")
-        with open_log(shop.config) as log, contextlib.closing(stack.Reader(url)) as reader:
+        with open_log(shop.config) as log, contextlib.closing(stack.Reader(url)) as reader, beside(root) as hour_old:
             with screen() as show:
                 seen = traffic.run(shop, log, sent, traffic.at_their_time(shop, log, sent), show)
             talk("Scoring the same payments on features one hour old.")
-            asked = [
-                {field: seen.payments[name].event[field] for field in FIELDS} | {"t": scored.at}
-                for name, scored in seen.scored.items()
-            ]
-            with beside(root, asked) as stale:
-                found = judging.observed(shop, past, log, reader, seen)
-                found["caught"] = judging.caught(seen, stale())
+            stale = hour_old(
+                [
+                    {field: seen.payments[name].event[field] for field in FIELDS} | {"t": scored.at}
+                    for name, scored in seen.scored.items()
+                ]
+            )
+            found = judging.observed(shop, past, log, reader, seen)
+            found["caught"] = judging.caught(seen, stale.result())
     found["history"] = {"payments": past.payments, "labels": past.labels, "days": world.days}
     return judging.judge(found) | {"seed": world.seed, "learnt_s": round(learnt, 1), "ready_s": round(ready, 1)}
 

@@ -6,16 +6,18 @@ place and time. Values come from the lake as they were known then.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import cache, partial
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from headrace.clock import HOUR
-from headrace.define.feature_set import FeatureSet
 from headrace.define.view import View
 from headrace.demo.shop import LABELS
 from headrace.lake.layout import SILVER
@@ -41,33 +43,42 @@ class Stale(NamedTuple):
 
 
 @contextmanager
-def beside(root: Path, payments: Sequence[Payment]) -> Iterator[Callable[[], Stale]]:
-    """Score payments in a process of its own while other things go on; gives what waits for the scores."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as worker:
-        yield worker.submit(_scores_in, root, payments).result
+def beside(root: Path) -> Iterator[Callable[[Sequence[Payment]], Future[Stale]]]:
+    """Score payments in a process of its own while other things go on.
+
+    Its own model learns at once, in the time that others leave. Gives what begins to score.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=[10]) as worker:
+        worker.submit(_own_model, root)
+        yield partial(worker.submit, _stale_scores, root)
 
 
-def _scores_in(root: Path, payments: Sequence[Payment]) -> Stale:
-    return stale_scores(load(root), payments)
-
-
-def stale_scores(project: Project, payments: Sequence[Payment]) -> Stale:
+def _stale_scores(root: Path, payments: Sequence[Payment]) -> Stale:
     """Score payments in a project whose model has been trained by `train.py`."""
     import pandas as pd
 
-    folder = project.config.root
-    sys.path.insert(0, str(folder))
-    import train  # type: ignore[import-not-found]
-
-    features = project.plan().model("risk").features
-    learnt = _learnt(folder)
-    rows = _hour_old(project, features, [*learnt, *payments])
-    taught, asked = pd.DataFrame(rows[: len(learnt)]), rows[len(learnt) :]
-    own = train.train(taught.assign(fraud=[each["fraud"] for each in learnt]))
+    project, own = load(root), _own_model(root)
+    rows = _hour_old(project, payments)
     models = models_of(project)
     champion = models.load("risk", models.roles("risk").champion or 0)
-    scores = [_number(each) for each in champion.score(asked)]
-    return Stale(scores, own.predict(train.matrix(pd.DataFrame(asked))).tolist())
+    scores = [_number(each) for each in champion.score(rows)]
+    return Stale(scores, own.predict(_training(root).matrix(pd.DataFrame(rows))).tolist())
+
+
+@cache
+def _own_model(root: Path) -> Any:
+    """A model that has learnt from the champion's payments, with features one hour old."""
+    import pandas as pd
+
+    learnt = _learnt(root)
+    rows = pd.DataFrame(_hour_old(load(root), learnt))
+    return _training(root).train(rows.assign(fraud=[each["fraud"] for each in learnt]))
+
+
+def _training(root: Path) -> Any:
+    """The project's `train.py`, as a module."""
+    sys.path.insert(0, str(root))
+    return import_module("train")
 
 
 def _learnt(folder: Path) -> list[Payment]:
@@ -82,8 +93,9 @@ def _learnt(folder: Path) -> list[Payment]:
     return [dict(zip(names, row, strict=True)) for row in zip(*(rows[name].tolist() for name in names), strict=True)]
 
 
-def _hour_old(project: Project, features: FeatureSet, payments: Sequence[Payment]) -> list[dict[str, Any]]:
-    """What a model would be handed for each payment if views were one hour behind."""
+def _hour_old(project: Project, payments: Sequence[Payment]) -> list[dict[str, Any]]:
+    """What the model would be handed for each payment if views were one hour behind."""
+    features = project.plan().model("risk").features
     silver = look(project.config, project.streams[0])[SILVER]
     moments = [each["t"] - HOUR for each in payments]
     held = {view: Past.read(silver, view, moments).values(_asked(view, payments, moments)) for view in features.views}
