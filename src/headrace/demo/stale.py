@@ -48,7 +48,7 @@ def beside(root: Path) -> Iterator[Callable[[Sequence[Payment]], Future[Stale]]]
 
     Its own model learns at once, in the time that others leave. Gives what begins to score.
     """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=[10]) as worker:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(10,)) as worker:
         worker.submit(_own_model, root)
         yield partial(worker.submit, _stale_scores, root)
 
