@@ -104,7 +104,7 @@ def _report(shop: Project, world: World, seconds: float, rate: float) -> dict[st
     from headrace.clock import SECOND, SystemClock
     from headrace.demo import judging, stack, traffic
     from headrace.demo.shop import Past, live_of, write_past
-    from headrace.demo.stale import FIELDS, beside
+    from headrace.demo.stale import FIELDS, HourOld
     from headrace.topics import open_log
 
     began = time.perf_counter()
@@ -116,17 +116,19 @@ def _report(shop: Project, world: World, seconds: float, rate: float) -> dict[st
         return made
 
     with contextlib.ExitStack() as running:
+        hour_old = running.enter_context(contextlib.closing(HourOld(root)))
         past = learn(shop, talk, write, filled=lambda: up.append(running.enter_context(stack.started(shop, talk))))
+        hour_old.learn()
         learnt, url = time.perf_counter() - began, up[0]
         stack.scoring(shop)
         ready = time.perf_counter() - began
         sent = live_of(past, SystemClock().now() + 2 * SECOND, seconds, rate)
         talk(f"Sending {len(sent):,} live payments; the page is at {url}/")
-        with open_log(shop.config) as log, contextlib.closing(stack.Reader(url)) as reader, beside(root) as hour_old:
+        with open_log(shop.config) as log, contextlib.closing(stack.Reader(url)) as reader:
             with screen() as show:
                 seen = traffic.run(shop, log, sent, traffic.at_their_time(shop, log, sent), show)
             talk("Scoring the same payments on features one hour old.")
-            stale = hour_old(
+            stale = hour_old.score(
                 [
                     {field: seen.payments[name].event[field] for field in FIELDS} | {"t": scored.at}
                     for name, scored in seen.scored.items()

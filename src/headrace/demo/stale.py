@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -42,15 +41,36 @@ class Stale(NamedTuple):
     own: list[float]
 
 
-@contextmanager
-def beside(root: Path) -> Iterator[Callable[[Sequence[Payment]], Future[Stale]]]:
-    """Score payments in a process of its own while other things go on.
+class HourOld:
+    """Scores payments on features one hour old, in a process of its own and in the time that others leave.
 
-    Its own model learns at once, in the time that others leave. Gives what begins to score.
+    It loads its libraries at once, so that nobody waits for that later.
     """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(10,)) as worker:
-        worker.submit(_own_model, root)
-        yield partial(worker.submit, _stale_scores, root)
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._worker = ProcessPoolExecutor(1, get_context("spawn"), initializer=os.nice, initargs=(10,))
+        self._worker.submit(_load, root)
+
+    def learn(self) -> None:
+        """Begin to train the model of such features, as soon as the champion's payments are there."""
+        self._worker.submit(_learn, self._root)
+
+    def score(self, payments: Sequence[Payment]) -> Future[Stale]:
+        """Begin to score payments."""
+        return self._worker.submit(_stale_scores, self._root, payments)
+
+    def close(self) -> None:
+        """End the process, and what has not begun."""
+        self._worker.shutdown(cancel_futures=True)
+
+
+def _load(root: Path) -> None:
+    _training(root)
+
+
+def _learn(root: Path) -> None:
+    _own_model(root)
 
 
 def _stale_scores(root: Path, payments: Sequence[Payment]) -> Stale:
