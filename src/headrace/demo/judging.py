@@ -40,14 +40,14 @@ IMPORTED = 1_000
 def observed(project: Project, past: Past, log: Log, reader: stack.Reader, seen: Seen) -> dict[str, Any]:
     """What can be said while everything still runs: verdicts, values beside the reference, how fast it was."""
     view = next(view for view in project.views if view.name == "card_activity")
-    busiest = _busiest(seen)
+    busiest, live = _busiest(seen), stack.everything(log, "payments", "payments")
+    verdicts, meaning = Outcome(project.plan(), live).verdicts("payments"), _meaning(project, past, live, busiest)
     stack.included(reader, view, busiest[0], max(each.sent_at for each in seen.sent), PATIENCE)
-    live = stack.everything(log, "payments", "payments")
     status, known = stack.settled(reader, "payments"), seen.scored.values()
     return {
         "sent": len(seen.sent),
         "verdicts": status["streams"]["payments"]["verdicts"],
-        "reference_verdicts": Outcome(project.plan(), live).verdicts("payments"),
+        "reference_verdicts": verdicts,
         "payments": len(seen.payments),
         "scored": len(seen.scored),
         "alarms": {"raised": seen.alarms, "fraud": seen.caught},
@@ -56,7 +56,7 @@ def observed(project: Project, past: Past, log: Log, reader: stack.Reader, seen:
         "arrival_to_servable": status["latency"]["arrival_to_servable"],
         "read": percentiles(_timed_reads(reader, view, busiest), "ms"),
         "skew": audit(project.plan(), project.config, log, min(each.sent_at for each in seen.sent), LATEST).as_json(),
-        "features": _beside_the_reference(_meaning(project, past, live, busiest), view, reader, busiest),
+        "features": _beside_the_reference(meaning, view, reader, busiest),
     }
 
 

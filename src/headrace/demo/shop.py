@@ -37,7 +37,7 @@ class Past:
 
 def world_of(seed: int, *, small: bool = False) -> World:
     """The demo's world, or one with less of everything."""
-    size = {"cards": 6_000, "days": 8, "payments": 40_000} if small else {"cards": 10_000, "payments": 64_000}
+    size = {"cards": 5_000, "days": 8, "payments": 32_000} if small else {"cards": 7_000, "payments": 44_000}
     return World(seed=seed, start=START, **size)
 
 
