@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Make the project here, and leave it there."
 )
-@click.option("--small", is_flag=True, help="With half of the history, for a quick look or a slow machine.")
+@click.option("--small", is_flag=True, help="With less history, for a quick look or a slow machine.")
 def command(
     as_json: bool,
     drift: bool,
