@@ -149,7 +149,8 @@ def from_the_lake(session: SparkSession, count: int, times: int) -> list[float]:
 
     with shop("\n[archive]\nmost = 1000000\n") as made:
         pile_up(made, count)
-        with closing(Archiving(made.plan(), made.config, session, SystemClock())) as archiving:
+        archiving = Archiving(made.plan(), made.config, session, SystemClock())
+        with closing(archiving.log):
             while archiving.step():
                 pass
         rates = []

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.backoff import Backoff
 from headrace.errors import ConfigError, HeadraceError, ProjectError
 from headrace.log import MemoryLog
 from headrace.supervisor import logfile, place, process, stack, up
-from headrace.supervisor.backoff import Backoff
 from headrace.supervisor.child import Child, Process
 from headrace.supervisor.place import Place
 from headrace.supervisor.process import Identity

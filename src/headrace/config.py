@@ -20,7 +20,18 @@ from typing import Any
 
 from headrace.clock import duration
 from headrace.errors import ConfigError, DefinitionError, ProjectError, did_you_mean, shown
-from headrace.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE, VARIABLE, Hidden, Setting
+from headrace.settings import (
+    DECIMAL,
+    NUMBER,
+    OTHER_VARIABLES,
+    PARTS_LIST,
+    SETTINGS,
+    SHARE,
+    TABLE,
+    VARIABLE,
+    Hidden,
+    Setting,
+)
 
 FILE = "headrace.toml"
 DEFAULT = "default"
@@ -102,6 +113,8 @@ class Config:
     load_timeout: int
     mode: str
     real_time_batch: int
+    separate: tuple[str, ...]
+    hung_after: int
     compatibility: str
     registry: RegistryAccess
     log_kind: str
@@ -234,6 +247,8 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
         return _table(setting, value, where)
     if setting.takes in (SHARE, DECIMAL):
         return _decimal(setting, value, where)
+    if setting.takes == PARTS_LIST:
+        return _parts(setting, value, where)
     if not isinstance(value, str):
         hint = "Write text in quotes."
         raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
@@ -270,6 +285,20 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
         return duration(value, setting.name)
     except DefinitionError as error:
         raise ConfigError("bad-setting", message, got=shown(value), hint=error.hint, where=where) from None
+
+
+def _parts(setting: Setting, value: Any, where: str) -> tuple[str, ...]:
+    """Names from a list as TOML has it, or between commas."""
+    message = f"{setting.name!r} takes {setting.takes}."
+    parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        hint = f'Write a list of names, as in ["{setting.choices[0]}"].'
+        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
+    for part in parts:
+        if part not in setting.choices:
+            hint = did_you_mean(part, setting.choices) or f"There are {', '.join(setting.choices)}."
+            raise ConfigError("bad-setting", message, got=shown(part), hint=hint, where=where)
+    return tuple(dict.fromkeys(parts))
 
 
 def _whole(setting: Setting, value: Any, where: str) -> int:
@@ -346,6 +375,8 @@ def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) 
         load_timeout=value["load_timeout"],
         mode=value["pipeline.mode"],
         real_time_batch=value["pipeline.real_time_batch"],
+        separate=value["processes.separate"],
+        hung_after=value["processes.hung_after"],
         compatibility=value["schema.compatibility"],
         registry=_registry(value, root),
         log_kind=value["log.kind"],

@@ -127,6 +127,7 @@ CODES: dict[str, str] = {
     # running processes
     "already-running": "The project is up already, and one supervisor is enough.",
     "not-running": "Something is asked of a process that does not run.",
+    "component-hung": "A part of the Spark process does nothing and cannot be woken.",
     "start-failed": "A process could not be started, or exits again and again.",
     "port-taken": "The port to serve on is taken or may not be used.",
     "no-answer": "A process did not answer, or not as it should.",

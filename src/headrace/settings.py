@@ -14,10 +14,12 @@ NUMBER = "a whole number"
 SHARE = "a share"
 DECIMAL = "a number"
 TABLE = "a table of text"
+PARTS_LIST = "a list of parts"
 LOGS = ("embedded", "kafka")
 STORES = ("lmdb", "redis")
 MODES = ("micro-batch", "real-time")
 DETECTORS = ("page-hinkley", "adwin", "ddm", "hddm-a", "hddm-w")
+PARTS = ("archive", "late", "evaluate")
 STALE = ("flag", "refuse")
 REACH = ("loopback", "anywhere")
 COMPATIBILITIES = ("backward", "forward", "full", "none")
@@ -113,6 +115,20 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "How long a batch of real-time mode lasts: at its end output pauses, after a crash it is run again.",
             ),
             Setting(
+                "processes.separate",
+                PARTS_LIST,
+                "",
+                "Parts of the Spark process that get a process of their own: archive, late, evaluate.",
+                choices=PARTS,
+            ),
+            Setting(
+                "processes.hung_after",
+                "a duration",
+                "5m",
+                "How long a part of the Spark process may do nothing before its jobs are cancelled, and after the same "
+                "time again the process is started anew.",
+            ),
+            Setting(
                 "schema.compatibility",
                 "a choice",
                 "backward",
@@ -204,7 +220,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "late.every",
                 "a duration",
                 "10s",
-                "How often the pipeline looks into the lake for events that came too late for it.",
+                "How often the lake is searched for events that came too late for the pipeline.",
             ),
             Setting(
                 "audit.every",

@@ -29,7 +29,7 @@ class Both:
         """Each does what it has to do now."""
         self.archiving.step()
         self.archiving.tell(now=True)
-        self.pipeline.beat()
+        self.pipeline.step()
 
     def status(self) -> dict[str, Any]:
         """What the two last said, put together."""
@@ -53,4 +53,4 @@ class Both:
     def stop(self) -> None:
         """End both."""
         self.pipeline.stop()
-        self.archiving.close()
+        self.archiving.stop()

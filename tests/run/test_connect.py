@@ -52,7 +52,7 @@ def test_a_backfill_over_spark_connect_writes_what_a_local_one_would(spark, tmp_
     archiving = Archiving(shop.plan(), shop.config, spark, SystemClock())
     while archiving.step():
         pass
-    archiving.close()
+    archiving.stop()
 
     script = tmp_path / "over_connect.py"
     script.write_text(OVER_CONNECT)

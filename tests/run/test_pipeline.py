@@ -93,6 +93,6 @@ def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reason
 
     before = len(tiles)
     pipeline.clock.advance("10m")
-    pipeline.beat()
+    pipeline.step()
     keys = [row.key for row in records(pipeline.log, "changelog.payments.by_card")]
     assert len(keys) == len(set(keys)) < before

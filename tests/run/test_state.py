@@ -129,7 +129,7 @@ def told_when_read(pipeline):
     (tile,) = pipeline.runs.serving
     while time.monotonic() < deadline:
         pipeline.clock.advance("1s")
-        pipeline.beat()
+        pipeline.step()
         read = last_batch_end(tile.place.checkpoint) == pipeline.log.end_offsets("payments")
         said = status(pipeline)
         if read and said["tile_sets"][tile.tile_set.id]["batch"] == last_batch(tile.place.checkpoint):
@@ -152,7 +152,7 @@ def test_rows_that_the_watermark_drops_and_keys_that_are_hot_are_alarms(spark, s
         alarm = three_rows_are_dropped(pipeline)
     with started(spark, shop, clock) as again:
         again.clock.advance("1m")
-        again.beat()
+        again.step()
         told = status(again)
         assert [(each["kind"], each["since"]) for each in told["alarms"]] == [(alarm["kind"], alarm["since"])]
         assert told["tile_sets"]["payments.by_card"]["dropped_by_watermark"] == 3
@@ -161,20 +161,23 @@ def test_rows_that_the_watermark_drops_and_keys_that_are_hot_are_alarms(spark, s
 
 def what_was_dropped_is_recovered_from_the_lake(pipeline):
     from headrace.run.archiving import Archiving
+    from headrace.run.late_lanes import LateLanes
 
     pipeline.clock.advance("2m")
     archiving = Archiving(pipeline.plan, pipeline.config, pipeline.session, pipeline.clock)
     while archiving.step():
         pass
-    archiving.close()
+    archiving.stop()
+    lanes = LateLanes(pipeline.plan, pipeline.config, pipeline.session, pipeline.clock)
     deadline = time.monotonic() + 120
     while pipeline.runs.serving[0].target.run == "1":
         assert time.monotonic() < deadline, status(pipeline)
-        pipeline.beat()
-        pipeline.late.step()
+        pipeline.step()
+        lanes.step()
         pipeline.clock.advance("2s")
+    lanes.stop()
     pipeline.clock.advance("2s")
-    pipeline.beat()
+    pipeline.step()
     told = status(pipeline)
     assert (told["tile_sets"]["payments.by_card"]["run"], told["alarms"]) == ("2", [])
     assert events_in_tiles(pipeline.log, "1") == 202

@@ -16,7 +16,7 @@ def command() -> None:
     """Publish and look at what came too late for the stream.
 
     Late events of streams whose policy is `update`, and all else that the stream could not have, are taken from the
-    lake. The running pipeline does that by itself, every `late.every`.
+    lake. A running project does that by itself, every `late.every`.
     """
 
 
@@ -27,7 +27,7 @@ def run(path: Path | None, env: str | None, as_json: bool) -> None:
     """Publish once what the lake has and the late lanes have not, and end."""
     from headrace import project
     from headrace.config import names
-    from headrace.run.late_job import publish_once
+    from headrace.run.late_lanes import publish_once
     from headrace.run.session import quiet_session
     from headrace.topics import spark_jars
 
@@ -43,17 +43,17 @@ def run(path: Path | None, env: str | None, as_json: bool) -> None:
 @options.project_options
 @options.as_json
 def status(path: Path | None, env: str | None, as_json: bool) -> None:
-    """Show what the pipeline has published since its start, and how long after its arrival."""
+    """Show what the late lane has published since its start, and how long after its arrival."""
     from headrace import config as configuration
     from headrace.config import names
     from headrace.topics import STATUS, last_status, open_log
 
     config = configuration.load(path, env=env)
     with open_log(config) as log:
-        found = last_status(log, names(config).topic(STATUS), ["pipeline"])
-    if "pipeline" not in found:
-        talk("The pipeline has not said anything yet: `headrace up` starts it.")
-    _show(found["pipeline"][1].get("late", {}) if found else {}, as_json=as_json)
+        found = last_status(log, names(config).topic(STATUS), ["late"])
+    if "late" not in found:
+        talk("The late lane has not said anything yet: `headrace up` starts it.")
+    _show(found["late"][1].get("lanes", {}) if found else {}, as_json=as_json)
 
 
 def _show(told: dict[str, Any], *, as_json: bool) -> None:
@@ -68,6 +68,7 @@ def _show(told: dict[str, Any], *, as_json: bool) -> None:
             f"{each['tiles']:,}",
             "-" if each["delay_seconds"] is None else f"{each['delay_seconds']:.1f}",
         )
-        for name, each in told.items()
+        for name, runs in told.items()
+        for each in runs.values()
     ]
     table(("tiles", "run", "events", "tiles published", "delay in s"), rows)

@@ -11,7 +11,6 @@ from headrace.cli import options
 from headrace.cli.output import data, talk
 from headrace.errors import UsageError, did_you_mean, shown
 
-NAMES = ("pipeline", "serve", "supervisor")
 LOOK = 0.2
 
 
@@ -23,16 +22,19 @@ LOOK = 0.2
 def command(name: str | None, path: Path | None, env: str | None, follow: bool, lines: int) -> None:
     """Show what the processes have said.
 
-    NAME is pipeline, serve or supervisor (which speaks to a file after `up --detach`); without it all of them are
-    shown, each line with its process in front.
+    NAME is a process that `headrace status` lists, or supervisor (which writes a file after `up --detach`); without it
+    all of them are shown, each line with its process in front.
     """
     from headrace import config
     from headrace.supervisor import logfile, place
 
     where = place.place(config.load(path, env=env))
-    if name is not None and name not in NAMES:
-        raise UsageError("bad-usage", "There is no such process.", got=shown(name), hint=did_you_mean(name, NAMES))
-    files = {known: where.log(known) for known in NAMES if name in (None, known)}
+    processes = (place.read_status(where) or {}).get("processes", {})
+    known_names = [*(processes or ("spark", "serve")), "supervisor"]
+    if name is not None and name not in known_names:
+        hint = did_you_mean(name, known_names)
+        raise UsageError("bad-usage", "There is no such process.", got=shown(name), hint=hint)
+    files = {known: where.log(known) for known in known_names if name in (None, known)}
     added = logfile.follow(files, _pause) if follow else iter(())
     for known, file in files.items():
         for line in logfile.last_lines(file, lines):

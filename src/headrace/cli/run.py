@@ -1,4 +1,4 @@
-"""`headrace run pipeline|archive|serve|score|audit|evaluate`: one process in the foreground, as `up` runs it."""
+"""`headrace run spark|serve|score|audit` and the parts of spark: one process in the foreground, as `up` runs it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -31,26 +32,36 @@ def command() -> None:
     """
 
 
+@command.command("spark")
+@options.project_options
+def spark(path: Path | None, env: str | None) -> int:
+    """Run the Spark process: pipeline, archive, late lane and evaluation.
+
+    Parts that `processes.separate` names are left out; each runs by its own command.
+    """
+    return _run(path, env, "headrace.spark.application")
+
+
 @command.command("pipeline")
 @options.project_options
 def pipeline(path: Path | None, env: str | None) -> int:
-    """Run the Spark pipeline: events in, tiles out."""
-    return _run(path, env, "headrace.run.pipeline")
+    """Run the pipeline alone: events in, tiles out."""
+    return _run(path, env, "headrace.spark.application", only="pipeline")
 
 
 @command.command("archive")
 @options.project_options
 @click.option("--accept-loss", is_flag=True, help="Go on after records that retention removed too early.")
 def archive(path: Path | None, env: str | None, accept_loss: bool) -> int:
-    """Run the archive: every record into the lake, once."""
-    from headrace import project
+    """Run the archive alone: every record into the lake, once."""
+    return _run(path, env, "headrace.spark.application", only="archive", accept_loss=accept_loss)
 
-    loaded = project.load(path, env)
-    with stopping() as stop:
-        from headrace.run import archiving
 
-        archiving.main(loaded.plan(), loaded.config, stop.event, accept_loss=accept_loss)
-    return stop.code
+@command.command("late")
+@options.project_options
+def late(path: Path | None, env: str | None) -> int:
+    """Run the late lane alone: late events from the lake into the tiles."""
+    return _run(path, env, "headrace.spark.application", only="late")
 
 
 @command.command("serve")
@@ -86,17 +97,17 @@ def audit(path: Path | None, env: str | None) -> int:
 @command.command("evaluate")
 @options.project_options
 def evaluate(path: Path | None, env: str | None) -> int:
-    """Run the evaluation: predictions beside the labels that have come."""
-    return _run(path, env, "headrace.evaluate.process")
+    """Run the evaluation alone: predictions beside the labels that have come."""
+    return _run(path, env, "headrace.spark.application", only="evaluate")
 
 
-def _run(path: Path | None, env: str | None, module: str) -> int:
+def _run(path: Path | None, env: str | None, module: str, **chosen: Any) -> int:
     """Run a module's `main` until it is asked to end; it is loaded when it is known how to."""
     from headrace import project
 
     loaded = project.load(path, env)
     with stopping() as stop:
-        import_module(module).main(loaded.plan(), loaded.config, stop.event)
+        import_module(module).main(loaded.plan(), loaded.config, stop.event, **chosen)
     return stop.code
 
 

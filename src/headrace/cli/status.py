@@ -48,6 +48,11 @@ def show(found: dict[str, Any], now: int) -> None:
             (name, each["state"], _text(each["pid"]), _text(each["port"]), f"{each['restarts']}", _exit(each["exit"]))
             for name, each in found["processes"].items()
         ]
+        rows += [
+            (f"{name}: {part}", each["state"], "", "", f"{each['restarts']}", each["error"])
+            for name, process in found["processes"].items()
+            for part, each in (process["components"] or {}).items()
+        ]
         table(("process", "state", "pid", "port", "restarts", "last exit"), rows)
     for name, stream in found["streams"].items():
         data(f"\nstream {name}: {_counts(stream)}")

@@ -1,6 +1,6 @@
-"""Evaluation as a process of its own: a look at every label, again and again, and the newest figures in the status.
+"""Evaluation, a component: a look at every label, again and again, and the newest figures in the status.
 
-Spark is kept between looks. A look that cannot be taken, because the lake is away or another one is under way, is taken
+A look that cannot be taken, because the lake is away or another one is under way, is taken
 later; nothing is lost by that.
 """
 
@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.clock import SECOND, Clock, SystemClock
+from headrace.clock import Clock
 from headrace.config import Config, models_folder, names, resolved
 from headrace.define.label import Label
 from headrace.drift.incident import Incident
@@ -24,11 +23,9 @@ from headrace.evaluate.drifting import spread_table, under_way, watch, watched_m
 from headrace.evaluate.passes import take_a_look
 from headrace.evaluate.report import overall
 from headrace.evaluate.webhook import Webhook
-from headrace.log.protocol import Log
 from headrace.plan.model import Plan
-from headrace.run.session import cancelled_by, local_session
 from headrace.score.registry import Registry
-from headrace.topics import STATUS, create, open_log, spark_jars, topics
+from headrace.topics import STATUS, create, open_log, topics
 from headrace.watch.alarm import Alarm
 
 if TYPE_CHECKING:
@@ -36,8 +33,6 @@ if TYPE_CHECKING:
 
 COMPONENT = "evaluate"
 SECRET = "alerts.secret"
-TELL = 1.0
-"""Seconds between two words of how it goes."""
 FIGURES = ("count", "states", "coverage", "precision", "recall", "auc", "log_loss", "brier", "mae", "rmse")
 
 _logger = logging.getLogger(__name__)
@@ -46,7 +41,10 @@ _logger = logging.getLogger(__name__)
 class Evaluating:
     """Looks at the labels of a project, and at its models for drift, as time goes by."""
 
-    def __init__(self, plan: Plan, config: Config, log: Log, session: SparkSession, clock: Clock) -> None:
+    pause = 1.0
+
+    def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
+        log = open_log(config, clock)
         self._plan, self._config, self._log, self._session, self._clock = plan, config, log, session, clock
         create(log, topics(plan, names(config), config.partitions))
         self.looks, self._due = 0, 0
@@ -56,8 +54,9 @@ class Evaluating:
         self._webhook = Webhook(config, log, clock, resolved({SECRET: config.webhook_secret}, os.environ)[SECRET])
         for label in plan.labels:
             self._read(label)
+        self.tell()
 
-    def step(self) -> None:
+    def step(self) -> bool:
         """Look when it is time, and tell how it stands."""
         now = self._clock.now()
         if now >= self._due:
@@ -69,6 +68,15 @@ class Evaluating:
             self.looks += 1
         self._webhook.step()
         self.tell()
+        return False
+
+    def is_ready(self) -> bool:
+        """Always: predictions and labels wait in the lake."""
+        return True
+
+    def stop(self) -> None:
+        """Give back the log. A look that was cut off is taken again."""
+        self._log.close()
 
     def _count(self) -> None:
         """Count what models were given since; before labels are joined, so that all that is counted has been joined."""
@@ -128,23 +136,7 @@ class Evaluating:
         ]
 
 
-def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:
-    """Evaluate a project until told to stop."""
-    session = local_session(f"headrace {config.name} evaluate", jars=spark_jars(config, plan))
-    clock = clock or SystemClock()
-
-    cancelled_by(stop, session)
-    try:
-        with open_log(config, clock) as log:
-            evaluating = Evaluating(plan, config, log, session, clock)
-            evaluating.tell()
-            while True:
-                evaluating.step()
-                if stop.wait(min(TELL, config.evaluate_every / SECOND)):
-                    return
-    except Exception:
-        # What was under way was cancelled, and is done again at the next start.
-        if not stop.is_set():
-            raise
-    finally:
-        session.stop()
+def is_needed(plan: Plan, config: Config) -> bool:
+    """Whether labels say what became of predictions, or models that score a stream are watched for drift."""
+    scores = any(model.stream is not None for model in plan.models)
+    return bool(plan.labels) or (scores and config.drift.watch == "all")

@@ -1,4 +1,4 @@
-"""The archive process: every stream of a plan into the lake, as records come, and how that goes.
+"""The archive, a component: every stream of a plan into the lake, as records come, and how that goes.
 
 It is the one place that counts verdicts, so it tells of each stream what became of its records and what is wrong with
 it. A backlog is taken batch after batch without a pause; once it is gone, batches come at the pace of `archive.every`,
@@ -8,12 +8,11 @@ so that files do not get too small. Small files of past batches are merged now a
 from __future__ import annotations
 
 import json
-import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace.clock import SECOND, Clock, SystemClock
+from headrace.clock import SECOND, Clock
 from headrace.config import Config, names
 from headrace.errors import DataError
 from headrace.lake.counters import totals
@@ -23,20 +22,17 @@ from headrace.lake.place import Lake, open_lake
 from headrace.plan.model import Plan
 from headrace.run.archive import StreamArchive
 from headrace.run.refused import Refusals
-from headrace.run.session import cancelled_by, local_session
 from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
-from headrace.topics import STATUS, create, open_log, spark_jars, topics
+from headrace.topics import STATUS, create, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMPONENT = "archive"
-LOOK = 0.2
 TELL = 1.0
 COMPACT_EVERY = 30
 """Batches after which the day's small files are merged."""
-SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.maxRecordsPerBatch": "20000"}
 
 
 @dataclass
@@ -50,9 +46,19 @@ class _Progress:
 
 
 class Archiving:
-    """The archives of a plan's streams over one log."""
+    """The archives of a plan's streams over one log.
 
-    def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
+    Parameters
+    ----------
+    accept_loss
+        Go on after records that retention removed before they were archived.
+    """
+
+    pause = 0.2
+
+    def __init__(
+        self, plan: Plan, config: Config, session: SparkSession, clock: Clock, *, accept_loss: bool = False
+    ) -> None:
         self.config, self.clock, self.log = config, clock, open_log(config, clock)
         named = names(config)
         create(self.log, topics(plan, named, config.partitions))
@@ -77,6 +83,10 @@ class Archiving:
                 refusals=Refusals(stream, self.log, dead, late),
             )
         self.progress = {name: _Progress() for name in self.archives}
+        if accept_loss:
+            for archive in self.archives.values():
+                archive.accept_loss()
+        self.tell(now=True)
 
     def step(self) -> bool:
         """Archive one batch of every stream that has one due; true when there was any."""
@@ -96,7 +106,13 @@ class Archiving:
             if done.batches % COMPACT_EVERY == 0:
                 _merge(archive.lake)
             self.tell(now=True)
+        if not worked:
+            self.tell()
         return worked
+
+    def is_ready(self) -> bool:
+        """Always: records wait in the log."""
+        return True
 
     def tell(self, *, now: bool = False) -> None:
         """Say in the status topic how far the archive has come; at most once a second."""
@@ -127,36 +143,9 @@ class Archiving:
             "batch_seconds": round(done.seconds, 3),
         }
 
-    def close(self) -> None:
-        """Give back the log."""
+    def stop(self) -> None:
+        """Give back the log. A batch that was cut off leaves nothing."""
         self.log.close()
-
-
-def main(
-    plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None, *, accept_loss: bool = False
-) -> None:
-    """Run a plan's archive until told to stop; a batch under way is finished or leaves nothing."""
-    session = local_session(f"headrace {config.name} archive", jars=spark_jars(config, plan))
-    for name, value in SETTINGS.items():
-        session.conf.set(name, value)
-    archiving = Archiving(plan, config, session, clock or SystemClock())
-    try:
-        if accept_loss:
-            for archive in archiving.archives.values():
-                archive.accept_loss()
-        archiving.tell(now=True)
-        # A batch that is cut off leaves nothing, so nobody need wait for it.
-        cancelled_by(stop, session)
-        while not stop.is_set():
-            if not archiving.step():
-                archiving.tell()
-                stop.wait(LOOK)
-    except Exception:
-        if not stop.is_set():
-            raise
-    finally:
-        archiving.close()
-        session.stop()
 
 
 def _merge(lake: Lake) -> None:

@@ -17,7 +17,7 @@ from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
 from headrace.run.backfill import Filled, Ground, fill, hand_over
 from headrace.run.late import Run, late_file
-from headrace.run.late_job import lane_of
+from headrace.run.late_lanes import lane_of
 from headrace.run.runs import Runs, checkpoint_of
 from headrace.run.silver import EVER, events
 from headrace.run.tiles import tiles

@@ -16,7 +16,6 @@ from headrace.clock import MINUTE, Clock
 from headrace.config import Names
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
-from headrace.run.late_job import LateJob
 from headrace.run.retire import retire
 from headrace.run.runs import Runs, checkpoint_of
 from headrace.run.status import Status
@@ -29,6 +28,7 @@ AFTERWARDS = MINUTE
 """How long after another run began to serve the old one's rows stay."""
 
 Start = Callable[[TileSet, HandOver | None], TileQuery]
+HasPassed = Callable[[TileSet, str], bool]
 
 
 class ChangeOver:
@@ -36,15 +36,17 @@ class ChangeOver:
 
     Parameters
     ----------
+    has_passed
+        Whether the late lane of a run has been published.
     start
         Starts the query of a run.
     """
 
     def __init__(
-        self, plan: Plan, named: Names, log: Log, clock: Clock, late: LateJob, status: Status, start: Start
+        self, plan: Plan, named: Names, log: Log, clock: Clock, has_passed: HasPassed, status: Status, start: Start
     ) -> None:
         self.plan, self.named, self.log, self.clock = plan, named, log, clock
-        self.late, self.status, self._start = late, status, start
+        self._has_passed, self.status, self._start = has_passed, status, start
         self.runs = Runs(log, named.topic(RUNS))
         self.runs.look()
         self.serving = [start(tile_set, self._first(tile_set)) for tile_set in plan.tile_sets]
@@ -91,11 +93,10 @@ class ChangeOver:
         """Whether a run has read all that the old one has and is warm, and its late lane has been published."""
         read, wanted = follower.included(), old.included() or {}
         ready = read is not None and all(read.get(p, 0) >= offset for p, offset in wanted.items())
-        return ready and not follower.warming and self.late.passed(follower.tile_set, follower.target.run)
+        return ready and not follower.warming and self._has_passed(follower.tile_set, follower.target.run)
 
     def _end(self, tile: TileQuery) -> None:
         tile.stop()
-        self.late.drop(tile.tile_set, tile.target.run)
         self._leaving.append((self.clock.now() + AFTERWARDS, tile.tile_set, tile.target.run))
 
     def _left_over(self, tile_set: TileSet) -> list[str]:
@@ -115,9 +116,8 @@ class ChangeOver:
             self._leaving.remove((due, tile_set, run))
 
     def told(self) -> dict[str, Any]:
-        """What the status says of runs: which follow, and how the late lanes do."""
-        followed = {tile.tile_set.id: tile.target.run for tile in self.following}
-        return {"following": followed, "late": self.late.status()}
+        """What the status says of runs: which follow."""
+        return {"following": {tile.tile_set.id: tile.target.run for tile in self.following}}
 
     def stop(self) -> None:
         """End every query."""

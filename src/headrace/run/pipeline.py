@@ -2,33 +2,30 @@
 
 Records come from the project's log, tiles go to the changelog. What became of every record, and where refused ones go,
 is the archive's business (`run.archive`); which runs there are and which one serves is `run.change_over`'s; late lanes
-are published from the lake in between (`run.late_job`). A failing query ends the process: whoever supervises it starts
-it again, and the checkpoint and idempotent writes make that harmless. How it is doing is told in the topic
-`headrace.status` (`run.status`).
+are published from the lake beside it (`run.late_lanes`). A failing query ends the component, which is then built anew:
+the checkpoint and idempotent writes make that harmless. How it is doing is told in the topic `headrace.status`
+(`run.status`).
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headrace.clock import MINUTE, Clock, SystemClock
+from headrace.clock import MINUTE, Clock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.log.kafka import KafkaLog
 from headrace.plan.model import Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.change_over import ChangeOver
-from headrace.run.late import Run
-from headrace.run.late_job import LateJob
+from headrace.run.late_lanes import COMPONENT as LATE
+from headrace.run.late_lanes import has_passed
 from headrace.run.pace import Pace
 from headrace.run.publish import Place
 from headrace.run.records import real_time_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
 from headrace.run.runs import checkpoint_of
-from headrace.run.session import local_session
-from headrace.run.slots import slots
 from headrace.run.source import register
 from headrace.run.status import Status
 from headrace.run.tile_query import REAL_TIME, TileQuery
@@ -37,23 +34,25 @@ from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
 from headrace.store.changelog import HandOver
 from headrace.store.runs import FIRST_RUN
-from headrace.topics import STATUS, create, open_log, spark_jars, topics
+from headrace.topics import STATUS, create, last_status, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 MOST_PER_BATCH = 200_000
-BEAT = 0.5
 COMPACT = 10 * MINUTE
 
 
 class Pipeline:
-    """The queries of a plan over one log."""
+    """The component that turns events into tiles: the queries of a plan over one log."""
+
+    pause = 0.5
 
     def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
         self.plan, self.config, self.named = plan, config, names(config)
         self.session, self.clock = session, clock
+        register(session)
         self.log = open_log(config, clock)
         self.ids = registry_of(config, [stage.stream for stage in plan.admissions])
         create(self.log, topics(plan, self.named, config.partitions))
@@ -61,10 +60,9 @@ class Pipeline:
             stage.stream.name: len(self.log.end_offsets(self.named.topic(stage.stream.name)))
             for stage in plan.admissions
         }
-        self.late = LateJob(config, self.log, session, clock)
         self.recovery = Recovery(config, session, clock)
         self.status = Status(self.log, self.named.topic(STATUS), clock)
-        self.runs = ChangeOver(plan, self.named, self.log, clock, self.late, self.status, self._tile)
+        self.runs = ChangeOver(plan, self.named, self.log, clock, self._has_late_lane, self.status, self._tile)
         self._compacted = clock.now()
 
     @property
@@ -90,7 +88,6 @@ class Pipeline:
         topic = self.named.topic(f"changelog.{tile_set.id}")
         begin = None if hand_over is None else hand_over.begin
         sink = sink_options(self.log, topic) if isinstance(self.log, KafkaLog) else None
-        self.late.add(tile_set, Run(run, hand_over, target.partitions), topic, place.checkpoint)
         made = TileQuery(
             tile_set,
             target,
@@ -103,15 +100,18 @@ class Pipeline:
         )
         return made.start()
 
-    def beat(self) -> None:
+    def _has_late_lane(self, tile_set: TileSet, run: str) -> bool:
+        """Whether the late lane of a run has been published, so that the run lacks nothing when it serves."""
+        said = last_status(self.log, self.named.topic(STATUS), [LATE]).get(LATE, (0, {}))[1]
+        return has_passed(said, self.config, tile_set, run)
+
+    def step(self) -> bool:
         """Fail if a query has failed; say how far the tiles have come and how everything is doing."""
         for tile in self.runs.tiles:
             tile.look()
         for query in self.queries:
             if not query.isActive:
                 raise RuntimeError(f"query {query.name} has ended: {query.exception()}")
-        if self.late.failure is not None:
-            raise RuntimeError("the late lane has failed") from self.late.failure
         self.runs.look()
         for tile in self.runs.tiles:
             if (said := tile.progress()) is not None:
@@ -121,6 +121,11 @@ class Pipeline:
             if self.status.of(tile).lost:
                 self.recovery.want(tile.tile_set, tile.target.run)
         self._compact()
+        return False
+
+    def is_ready(self) -> bool:
+        """Whether every query takes events: Spark has set up its source and its state."""
+        return all(tile.is_taking() for tile in self.runs.serving)
 
     def _compact(self) -> None:
         """Keep the changelogs from growing: of every identity, and of the progress, only the newest row stays."""
@@ -131,22 +136,5 @@ class Pipeline:
 
     def stop(self) -> None:
         """End every query; a batch under way is run again at the next start."""
-        self.late.stop()
         self.runs.stop()
         self.log.close()
-
-
-def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:
-    """Run a plan's pipeline until told to stop."""
-    with open_log(config) as log:
-        needed = slots(plan, config, log)
-    session = local_session(f"headrace {config.name}", needed, spark_jars(config, plan))
-    register(session)
-    pipeline = Pipeline(plan, config, session, clock or SystemClock())
-    pipeline.late.start()
-    try:
-        while not stop.wait(BEAT):
-            pipeline.beat()
-    finally:
-        pipeline.stop()
-        session.stop()

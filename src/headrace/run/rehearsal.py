@@ -19,7 +19,6 @@ from headrace.run.archiving import Archiving
 from headrace.run.classes import kept, stable_home
 from headrace.run.pipeline import Pipeline
 from headrace.run.session import local_session
-from headrace.run.source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,16 +46,15 @@ def rehearse(plan: Plan, config: Config) -> Path:
 
 
 def _perform(plan: Plan, config: Config, session: SparkSession) -> None:
-    register(session)
     archiving = Archiving(plan, config, session, SystemClock())
     while archiving.step():
         pass
-    archiving.close()
+    archiving.stop()
     pipeline, deadline = Pipeline(plan, config, session, SystemClock()), time.monotonic() + LONGEST
     changelogs = [names(config).topic(f"changelog.{tile_set.id}") for tile_set in plan.tile_sets]
     try:
         while not all(sum(pipeline.log.end_offsets(topic).values()) for topic in changelogs):
-            pipeline.beat()
+            pipeline.step()
             if time.monotonic() > deadline:
                 raise MachineError("not-prepared", f"The pipeline gave no tile within {LONGEST:.0f} s.")
             time.sleep(0.2)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
@@ -64,12 +64,16 @@ SETTINGS: dict[str, str] = {
 
 
 def local_session(
-    name: str, slots: int = 2, jars: Sequence[Path] = (), keep_classes: Path | None = None
+    name: str,
+    slots: int = 2,
+    jars: Sequence[Path] = (),
+    keep_classes: Path | None = None,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
     """A Spark session inside this process, with `slots` task slots, and `jars` on its classpath.
 
-    A process has one JVM, so `jars` and `keep_classes`, a file for the classes it will have loaded in the end, count
-    only for the first session.
+    `options` are further settings of Spark. A process has one JVM, so `jars`, `options` and `keep_classes`, a file for
+    the classes it will have loaded in the end, count only for the first session.
     """
     java = find_java()
     # Spark's Python workers must find this very installation, whatever `python3` happens to be first on the path.
@@ -78,7 +82,7 @@ def local_session(
     # Behind Spark's own jars, not before them: kept classes are good for a classpath that begins as theirs did.
     os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, jars))
     builder = SparkSession.builder.master(f"local[{slots}]").appName(name)
-    for key, value in SETTINGS.items():
+    for key, value in {**SETTINGS, **options}.items():
         builder = builder.config(key, value)
     classes = keeping(keep_classes) if keep_classes else starting(java)
     builder = builder.config(DRIVER_OPTIONS, f"{SETTINGS[DRIVER_OPTIONS]} {_collector()} {classes}")
@@ -130,13 +134,3 @@ def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[
         yield session
     finally:
         session.stop()
-
-
-def cancelled_by(stop: threading.Event, session: SparkSession) -> None:
-    """Let a request to end cancel the session's jobs."""
-
-    def cancel() -> None:
-        stop.wait()
-        session.sparkContext.cancelAllJobs()
-
-    threading.Thread(target=cancel, name="cancel", daemon=True).start()

@@ -13,8 +13,8 @@ from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.run.tile_query import REAL_TIME
 
-OTHERS = 2
-"""For everything that comes in batches."""
+OTHERS = 3
+"""For everything that comes in batches: two for events that people wait for, one for the archive and the rest."""
 MOST = 256
 
 

@@ -58,6 +58,8 @@ PRACTISED = 5
 """How many of them end before batches have their full length."""
 FORGETTING = {"spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2"}
 """State that nobody needs goes while events come, two rows for each; at the end of a batch all would be searched."""
+INITIALIZING = "Initializing sources"
+"""What Spark says of a query that takes no events yet."""
 NO_WORKER = "Python worker failed to connect back"
 TRIES = 3
 """How often a query is started again for want of a worker before the process gives up."""
@@ -216,6 +218,10 @@ class TileQuery:
         run = "" if self.hand_over is None else f" run {self.target.run}"
         writer = rows.writeStream.queryName(f"{self.tile_set.id}{run}").outputMode("update")
         return writer.option("checkpointLocation", str(self.place.checkpoint))
+
+    def is_taking(self) -> bool:
+        """Whether the query has begun to take events; before that Spark sets up its source and its state."""
+        return self.query.isActive and self.query.status["message"] != INITIALIZING
 
     def included(self) -> dict[int, int] | None:
         """The offsets that follow what is committed; None before the first batch."""

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headrace.supervisor import process
@@ -22,6 +23,7 @@ from headrace.supervisor.process import Identity
 
 PR_SET_PDEATHSIG = 1
 DEADLINE = 120.0
+SILENCE = 60.0
 BECOMES = 1.0
 """Seconds within which a started process has become its command."""
 ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "HEADRACE_DEBUG": "1"}
@@ -49,6 +51,11 @@ class Child:
         The child that must be ready before this one is started; the whole is ready without it.
     niceness
         By how much it gives way to others when the processor is scarce.
+    health
+        Asked from time to time while it is ready: what is to be known of it now, or None when it cannot say.
+    sign
+        A file that it touches every second. One that stays untouched for `silence` seconds belongs to a process that
+        hangs, which is killed and started again.
     """
 
     name: str
@@ -57,6 +64,9 @@ class Child:
     deadline: float = DEADLINE
     after: str | None = None
     niceness: int = 0
+    health: Ready | None = None
+    sign: Path | None = None
+    silence: float = SILENCE
 
 
 class Process:

@@ -15,7 +15,7 @@ from headrace.supervisor import place, process
 from headrace.supervisor.place import Place
 from headrace.topics import STATUS, last_status
 
-COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate")
+COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate", "process.spark")
 
 
 def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
@@ -35,7 +35,9 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         for name, found in (stored.get("processes") or {}).items()
     }
     told = last_status(log, names(config).topic(STATUS), COMPONENTS)
-    pipeline, serve, archive, score, audit, evaluation = (told.get(component, (0, {})) for component in COMPONENTS)
+    pipeline, serve, archive, score, audit, evaluation, spark = (
+        told.get(component, (0, {})) for component in COMPONENTS
+    )
     return {
         "project": config.name,
         "env": config.env,
@@ -48,7 +50,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
-        "alarms": alarms(archive[1], pipeline[1], audit[1], evaluation[1]),
+        "alarms": alarms(archive[1], pipeline[1], audit[1], evaluation[1], spark[1]),
         "skew": audit[1].get("skew", {}),
         "labels": evaluation[1].get("labels", {}),
         "models": score[1].get("models", {}),
@@ -77,7 +79,7 @@ def _process(found: dict[str, Any], *, supervised: bool) -> dict[str, Any]:
     state = found.get("state")
     if not supervised and state != "failed":
         state = "orphaned" if lives else "stopped"
-    shown = {name: found.get(name) for name in ("since", "restarts", "exit", "log", "port", "url")}
+    shown = {name: found.get(name) for name in ("since", "restarts", "exit", "log", "port", "url", "components")}
     if not lives:
-        shown |= {"port": None, "url": None}
+        shown |= {"port": None, "url": None, "components": None}
     return {"state": state, "pid": identity.pid if lives and identity else None} | shown

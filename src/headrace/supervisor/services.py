@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from headrace.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.config import Config
 from headrace.errors import HeadraceError, MachineError
 from headrace.kafka import broker, jars
@@ -19,7 +20,6 @@ from headrace.local import redis, service
 from headrace.local.service import Service
 from headrace.log import kafka_client
 from headrace.store import redis_client
-from headrace.supervisor.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.topics import broker_folder
 
 Say = Callable[[str], None]

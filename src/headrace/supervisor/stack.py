@@ -52,18 +52,25 @@ def children(
     scores
         Whether a model of the project scores a stream.
     evaluates
-        Whether labels say what became of its predictions.
+        Whether its predictions are evaluated or watched for drift.
     """
     project = path or config.root
     chosen = [] if port is None else ["--port", str(port)]
+    separate = [part for part in config.separate if evaluates or part != "evaluate"]
 
     def telling(name: str, **more: Any) -> Child:
         """A process that is ready when it has told how it is doing."""
         ready = told_ready(log, names(config).topic(STATUS), name)
         return Child(name, command("run", name, path=project, env=config.env), ready, DEADLINE, **more)
 
+    def spark(name: str, **more: Any) -> Child:
+        """A process of Spark components, which is ready when those are that values depend on."""
+        file = where.ready(name)
+        line = command("run", name, path=project, env=config.env)
+        return Child(name, line, components_ready(file), DEADLINE, health=components(file), sign=file, **more)
+
     return [
-        telling("pipeline"),
+        spark("spark"),
         Child(
             "serve",
             command("run", "serve", *chosen, path=project, env=config.env),
@@ -72,9 +79,8 @@ def children(
         ),
         *([telling("score", after="serve")] if scores else []),
         # History can wait a moment: on a small machine it would only slow down what people wait for.
-        telling("archive", after="serve", niceness=10),
+        *(spark(part, after="serve", niceness=10) for part in separate),
         *([telling("audit", after="serve", niceness=10)] if config.audit_most else []),
-        *([telling("evaluate", after="archive", niceness=10)] if evaluates else []),
     ]
 
 
@@ -89,6 +95,31 @@ def told_ready(log: Log, topic: str, component: str) -> Callable[[int, int], Map
                 raise
             return None
         return {} if arrived_at > started else None
+
+    return ready
+
+
+def components(file: Path) -> Callable[[int, int], Mapping[str, Any] | None]:
+    """The components of a Spark process, from the file that it keeps."""
+
+    def read(pid: int, _: int) -> Mapping[str, Any] | None:
+        try:
+            said = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return {"components": said["components"]} if said.get("pid") == pid else None
+
+    return read
+
+
+def components_ready(file: Path) -> Callable[[int, int], Mapping[str, Any] | None]:
+    """Ready when the first of its components, on which values depend, takes input."""
+    read = components(file)
+
+    def ready(pid: int, started: int) -> Mapping[str, Any] | None:
+        said = read(pid, started)
+        first = next(iter(said["components"].values()), None) if said else None
+        return said if first and first["ready"] else None
 
     return ready
 

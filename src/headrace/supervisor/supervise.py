@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.clock import Clock, SystemClock, show_time
 from headrace.errors import HeadraceError
 from headrace.supervisor import logfile, process
-from headrace.supervisor.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.supervisor.child import Child, Process, show_exit
 from headrace.supervisor.place import Place, write_status
 
@@ -30,6 +30,8 @@ REFUSED = (2, 3)
 At the start it would say the same thing again. Once all were ready it lacks what was there: a log, say, that is away.
 """
 SHOWN_LINES = 12
+FAILING = ("restarting", "hung")
+"""States of a part of a child that make the whole degraded."""
 
 
 @dataclass
@@ -94,15 +96,25 @@ class Supervisor:
     @property
     def state(self) -> str:
         """How the whole is doing: starting, ready, degraded, failed, stopping or stopped."""
-        states = {watched.state for watched in self.watched}
+        first = {watched.state for watched in self.watched if watched.child.after is None}
+        others = {watched.state for watched in self.watched if watched.child.after is not None}
+        states = first | others
         if self._stopping:
             return "stopped" if states <= {"stopped", "failed"} else "stopping"
-        others = {watched.state for watched in self.watched if watched.child.after}
-        if states - others <= {"ready"} and others <= {"ready", "waiting", "starting"}:
-            return "ready"
+        if first <= {"ready"} and others <= {"ready", "waiting", "starting"}:
+            return "degraded" if self.was_ready and self.failing() else "ready"
         if self.was_ready:
             return "degraded"
         return "failed" if "failed" in states else "starting"
+
+    def failing(self) -> list[str]:
+        """Parts of ready children that are being started again, or hang."""
+        parts = [part for watched in self.watched for part in watched.details.get("components", {}).items()]
+        return [name for name, part in parts if part["state"] in FAILING]
+
+    def missing(self) -> list[str]:
+        """Children that do not run, and of those that do the parts that do not, each with its state."""
+        return [said for watched in self.watched if (said := _missing(watched))]
 
     def start(self) -> None:
         """Start every child that waits for no other, in order."""
@@ -123,6 +135,8 @@ class Supervisor:
                 self._exited(watched, code, watched.why or show_exit(code))
             elif running is not None and watched.state == "starting" and watched.why is None:
                 self._ask(watched, running)
+            elif running is not None and watched.state == "ready" and watched.why is None:
+                self._check(watched, running)
             logfile.rotate(self._place.log(watched.child.name))
         if self.state == "ready":
             self.was_ready = True
@@ -183,9 +197,26 @@ class Supervisor:
             watched.details, watched.ready_at = dict(details), self._now()
             self._say(f"{watched.child.name}: ready ({seconds:.1f} s)")
             self._change(watched, "ready")
-        elif seconds >= watched.child.deadline:
+            return
+        self._update_details(watched, running)
+        if seconds >= watched.child.deadline:
             watched.why = f"was not ready within {watched.child.deadline:.0f} s"
             running.kill()
+
+    def _check(self, watched: Watched, running: Process) -> None:
+        """Notice what has changed in a ready child, and kill one that hangs."""
+        self._update_details(watched, running)
+        silence = _silence(watched.child)
+        if silence is not None and silence >= watched.child.silence:
+            watched.why = f"gave no sign of life for {silence:.0f} s"
+            running.kill()
+
+    def _update_details(self, watched: Watched, running: Process) -> None:
+        health = watched.child.health
+        details = None if health is None else health(running.pid, watched.started)
+        if details is not None and details != watched.details:
+            watched.details = dict(details)
+            self._write()
 
     def _exited(self, watched: Watched, code: int, how: str) -> None:
         now, name, log = self._now(), watched.child.name, self._place.log(watched.child.name)
@@ -239,6 +270,24 @@ class Supervisor:
         me = None if self._me is None or self.state == "stopped" else self._me._asdict()
         processes = {watched.child.name: _record(watched, self._place) for watched in self.watched}
         return {**self._about, "state": self.state, "since": self._began, "supervisor": me, "processes": processes}
+
+
+def _missing(watched: Watched) -> str:
+    """What of a child does not run; empty when all of it does."""
+    name, components = watched.child.name, watched.details.get("components", {})
+    parts = [f"{part} {said['state']}" for part, said in components.items() if not said["ready"]]
+    if watched.state == "ready" and not parts:
+        return ""
+    state = [] if watched.state == "ready" else [watched.state]
+    return f"{name} ({', '.join([*state, *parts])})"
+
+
+def _silence(child: Child) -> float | None:
+    """Seconds since a child has touched its file; None when it has none."""
+    try:
+        return None if child.sign is None else time.time() - child.sign.stat().st_mtime
+    except OSError:
+        return None
 
 
 def _record(watched: Watched, place: Place) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """From nothing to ready and back: what `headrace up` and `headrace down` do to a project.
 
-lock ──► end orphans ──► port free? ──► services ──► topics ──► pipeline, serve ──► ready ──► watch ──► SIGTERM, Ctrl-C
+lock ──► end orphans ──► port free? ──► services ──► topics ──► spark, serve ──► ready ──► watch ──► SIGTERM, Ctrl-C
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def keep(
     """Run a supervisor until a signal ends it; whatever happens, its children end with it."""
     try:
         supervisor.start()
-        said = False
+        said, missing = False, ""
         while not signals.wait(READY_LOOK if supervisor.was_ready else STARTING_LOOK):
             supervisor.step()
             supervisor.check_start()
@@ -91,6 +91,9 @@ def keep(
                 said = True
                 urls = [str(found.details["url"]) for found in supervisor.watched if "url" in found.details]
                 say(f"{READY} {time.monotonic() - began:.1f} s{''.join(f' at {url}' for url in urls)}")
+            if (found := ", ".join(supervisor.missing())) != missing:
+                missing = found
+                say(f"{'not running' if said else 'waiting for'}: {missing}" if missing else "everything runs")
             watch(supervisor)
     finally:
         if signals.ending:
