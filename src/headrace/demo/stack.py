@@ -32,7 +32,7 @@ def started(project: Project, say: Say) -> Iterator[str]:
     again = stack.command("up", "--port", "0", path=project.config.root, env=project.config.env)
     try:
         if running.detach(again, where, say):
-            hint = f"Look at {where.log('pipeline')} and {where.log('serve')}."
+            hint = f"Look at {where.log('spark')} and {where.log('serve')}."
             raise MachineError("start-failed", "The demo's processes did not start.", hint=hint)
         told = place.read_status(where) or {}
         yield told["processes"]["serve"]["url"]

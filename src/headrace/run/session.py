@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from headrace.machine import JAVA_OPTIONS, find_java
 from headrace.run.avro import LIMITING
 from headrace.run.classes import keeping, starting
+from headrace.run.python_workers import start_worker_host
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 COLLECTOR = "-XX:+UseParallelGC"
@@ -77,7 +78,7 @@ def local_session(
     """
     java = find_java()
     # Spark's Python workers must find this very installation, whatever `python3` happens to be first on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    start_worker_host()
     os.environ["JAVA_HOME"] = str(java.home)
     # Behind Spark's own jars, not before them: kept classes are good for a classpath that begins as theirs did.
     os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, jars))
