@@ -202,7 +202,7 @@ def run_worker(request: Request) -> int:
         if request.module == DAEMON:
             from pyspark import daemon
 
-            daemon.manager()  # type: ignore[no-untyped-call]
+            daemon.manager()
         else:
             with warnings.catch_warnings():
                 # It is imported already, which is the point.
@@ -216,11 +216,11 @@ def run_worker(request: Request) -> int:
 def run_planner(requests: socket.socket) -> None:
     """Run the planner of each streaming source that is asked for, in a thread of its own, until the host ends."""
     while True:
-        head, (launcher, *_), _, _ = socket.recv_fds(requests, LENGTH.size, 1) or (b"", [], 0, 0)
+        head, launchers, _, _ = socket.recv_fds(requests, LENGTH.size, 1)
         if len(head) != LENGTH.size:
             return
         text = requests.recv(LENGTH.unpack(head)[0], socket.MSG_WAITALL)
-        request = Request(socket.socket(fileno=launcher), [], text)
+        request = Request(socket.socket(fileno=launchers[0]), [], text)
         threading.Thread(target=_plan_source, args=(request,), daemon=True).start()
 
 
@@ -238,7 +238,7 @@ def _plan_source(request: Request) -> None:
         with connection, stream:
             connection.settimeout(None)
             # The launcher's: Spark may end that one, and must not end the others' planner.
-            write_int(request.pid, stream)
+            write_int(request.pid, stream)  # type: ignore[no-untyped-call]
             stream.flush()
             runner.main(stream, stream)
         code = 0
@@ -253,7 +253,7 @@ def _plan_source(request: Request) -> None:
 
 def preload() -> None:
     """Import what workers need. Numerical libraries must start no threads: the host forks."""
-    import pandas  # noqa: F401, ICN001
+    import pandas  # noqa: F401
     import pyarrow.compute  # noqa: F401
     import pyspark.daemon
     import pyspark.sql.streaming.python_streaming_source_runner
