@@ -62,8 +62,8 @@ def launch(folder):
     def start(*arguments):
         command = [sys.executable, "-I", "-S", worker_launcher.__file__, sys.executable, str(folder / "socket")]
         environment = {**os.environ, "PYTHONPATH": str(folder / "python"), "WORD": "hello"}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        started.append(subprocess.Popen([*command, *arguments], env=environment, text=True, **pipes))
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen([*command, *arguments], env=environment, text=True, stdin=pipe, stdout=pipe))
         return started[-1]
 
     yield start
