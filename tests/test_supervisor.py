@@ -129,6 +129,62 @@ def test_children_start_in_order_and_are_ready_when_they_say_so(stage):
     assert asked == [1_000_000, 1_000_000]
 
 
+def test_the_whole_is_not_ready_while_a_child_that_nothing_waits_for_is_starting(stage):
+    later = Child("audit", python(SLEEPS), never, after="serve")
+    tried = stage(Child("spark", python(SLEEPS), never), Child("serve", python(SLEEPS), at_once), later)
+    tried.supervisor.start()
+    for _ in range(3):
+        tried.supervisor.step()
+    assert [tried.state(number) for number in range(3)] == ["starting", "ready", "starting"]
+    assert tried.supervisor.state == "starting"
+    assert tried.supervisor.missing() == ["spark (starting)", "audit (starting)"]
+
+
+class Parts:
+    """The components of a child, as a test sets them."""
+
+    def __init__(self, **states: str) -> None:
+        self.states = states
+
+    def __call__(self, _pid: int, _started: int) -> dict[str, object]:
+        return {"components": {name: {"state": s, "ready": s == "running"} for name, s in self.states.items()}}
+
+
+def test_a_component_that_fails_makes_the_whole_degraded_and_is_named(stage):
+    parts = Parts(pipeline="running", archive="starting")
+    tried = stage(Child("spark", python(SLEEPS), parts, health=parts))
+    tried.supervisor.start()
+    tried.until("ready")
+    assert tried.supervisor.state == "ready"
+    assert tried.supervisor.missing() == ["spark (archive starting)"]
+    parts.states["archive"] = "hung"
+    tried.supervisor.step()
+    assert (tried.state(), tried.supervisor.state) == ("ready", "degraded")
+    assert tried.supervisor.missing() == ["spark (archive hung)"]
+    assert tried.stored["processes"]["spark"]["components"]["archive"]["state"] == "hung"
+    parts.states["archive"] = "running"
+    tried.supervisor.step()
+    assert (tried.supervisor.state, tried.supervisor.missing()) == ("ready", [])
+
+
+def test_a_child_that_no_longer_touches_its_file_is_killed_and_started_again(stage, tmp_path):
+    file = tmp_path / "spark.json"
+    file.touch()
+    tried = stage(Child("spark", python(SLEEPS), at_once, sign=file, silence=60.0))
+    tried.supervisor.start()
+    tried.until("ready")
+    for seconds in (50.0, 100.0):
+        tried.now.at = seconds
+        os.utime(file, ns=(int(seconds), int(seconds)))
+        tried.supervisor.step()
+    tried.now.at = 159.0
+    tried.supervisor.step()
+    assert tried.state() == "ready"
+    tried.now.at = 161.0
+    tried.until("restarting")
+    assert "spark: gave no sign of life for 61 s, restarting" in tried.said[-1]
+
+
 def test_the_status_file_tells_pid_state_and_what_the_ready_child_told(stage):
     tried = stage(Child("serve", python(SLEEPS), lambda pid, _: {"url": "http://here", "port": 80}))
     tried.supervisor.start()
@@ -316,7 +372,8 @@ from headrace.supervisor.signals import Signals
 from headrace.supervisor.supervise import Supervisor
 
 where = place.Place(Path(sys.argv[1]))
-child = Child("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: {})
+is_ready = {} if sys.argv[3] == "ready" else None
+child = Child("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: is_ready)
 say = lambda line: print(line, flush=True)
 with place.locked(where), Signals() as signals:
     up.keep(Supervisor([child], where, say=say), signals, say=say, watch=lambda _: None, began=time.monotonic())
@@ -328,10 +385,10 @@ sys.exit(130 if signals.interrupted else 0)
 def supervising(where) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(child: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", SUPERVISES, str(where.data), child]
+    def start(child: str, state: str = "ready") -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", SUPERVISES, str(where.data), child, state]
         started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-        until(lambda: (place.read_status(where) or {}).get("state") == "ready")
+        until(lambda: (place.read_status(where) or {}).get("state") == state)
         return started[-1]
 
     yield start
@@ -371,6 +428,26 @@ def test_a_child_that_outlives_a_killed_supervisor_is_ended_by_down(supervising,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the environment of a process")
+def test_sigterm_while_a_child_is_starting_ends_everything(supervising, where):
+    supervisor = supervising(SLEEPS, "starting")
+    (child,) = place.recorded(where)
+    supervisor.send_signal(signal.SIGTERM)
+    assert supervisor.wait(20) == 0
+    assert not process.alive(child)
+    assert place.read_status(where)["state"] == "stopped"
+
+
+def test_a_child_whose_pid_was_not_written_before_the_supervisor_was_killed_is_ended_by_the_next(where):
+    running = Process(Child("one", python(SLEEPS), at_once), where)
+    try:
+        place.write_status(where, {"state": "starting", "processes": {"one": {"state": "waiting", "pid": None}}})
+        assert place.recorded(where) == []
+        assert place.end_left(where, grace=5) == 1
+        collected(running)
+    finally:
+        running.kill()
+
+
 def test_what_the_child_of_a_killed_supervisor_started_is_ended_by_down(supervising, where):
     inner = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPS}"
     starts = (
@@ -582,6 +659,24 @@ def test_the_pipeline_is_ready_when_it_has_spoken_since_its_start():
     log.append("status", b"{}", key=b"pipeline")
     assert ready(7, 5_000) is None
     assert ready(7, 4_999) == {}
+
+
+def test_a_spark_process_is_ready_when_its_first_component_takes_input(tmp_path):
+    file = tmp_path / "spark.json"
+    ready, components = stack.components_ready(file), stack.components(file)
+
+    def write(pid, *, pipeline):
+        states = {"pipeline": {"state": "running", "ready": pipeline}, "archive": {"state": "hung", "ready": False}}
+        file.write_text(json.dumps({"pid": pid, "components": states}))
+
+    assert ready(7, 0) is None
+    write(7, pipeline=False)
+    assert ready(7, 0) is None
+    assert components(7, 0)["components"]["archive"]["state"] == "hung"
+    write(8, pipeline=True)
+    assert ready(7, 0) is None, "that is another process"
+    write(7, pipeline=True)
+    assert ready(7, 0) == components(7, 0)
 
 
 def test_serving_is_ready_when_its_own_process_answers_so(tmp_path):

@@ -49,6 +49,8 @@ class Watched:
     restarts: int = 0
     code: int | None = None
     why: str | None = None
+    touched: int = 0
+    touched_at: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
     backoff: Backoff = field(default_factory=Backoff)
 
@@ -194,7 +196,7 @@ class Supervisor:
         details = watched.child.ready(running.pid, watched.started)
         seconds = self._now() - watched.started_at
         if details is not None:
-            watched.details, watched.ready_at = dict(details), self._now()
+            watched.details, watched.ready_at, watched.touched_at = dict(details), self._now(), self._now()
             self._say(f"{watched.child.name}: ready ({seconds:.1f} s)")
             self._change(watched, "ready")
             return
@@ -206,10 +208,20 @@ class Supervisor:
     def _check(self, watched: Watched, running: Process) -> None:
         """Notice what has changed in a ready child, and kill one that hangs."""
         self._update_details(watched, running)
-        silence = _silence(watched.child)
-        if silence is not None and silence >= watched.child.silence:
+        silence = self._silence(watched)
+        if silence >= watched.child.silence:
             watched.why = f"gave no sign of life for {silence:.0f} s"
             running.kill()
+
+    def _silence(self, watched: Watched) -> float:
+        """Seconds since a child last touched its file, by the steady clock: a machine that slept was not silent."""
+        try:
+            touched = 0 if watched.child.sign is None else watched.child.sign.stat().st_mtime_ns
+        except OSError:
+            touched = watched.touched
+        if watched.child.sign is None or touched != watched.touched:
+            watched.touched, watched.touched_at = touched, self._now()
+        return self._now() - watched.touched_at
 
     def _update_details(self, watched: Watched, running: Process) -> None:
         health = watched.child.health
@@ -280,14 +292,6 @@ def _missing(watched: Watched) -> str:
         return ""
     state = [] if watched.state == "ready" else [watched.state]
     return f"{name} ({', '.join([*state, *parts])})"
-
-
-def _silence(child: Child) -> float | None:
-    """Seconds since a child has touched its file; None when it has none."""
-    try:
-        return None if child.sign is None else time.time() - child.sign.stat().st_mtime
-    except OSError:
-        return None
 
 
 def _record(watched: Watched, place: Place) -> dict[str, Any]:
