@@ -27,6 +27,7 @@ from headrace.run.records import real_time_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
 from headrace.run.runs import checkpoint_of
 from headrace.run.source import register
+from headrace.run.stall import EVERY, StallDetector
 from headrace.run.status import Status
 from headrace.run.tile_query import REAL_TIME, TileQuery
 from headrace.run.tiles import Target
@@ -63,6 +64,7 @@ class Pipeline:
         self.recovery = Recovery(config, session, clock)
         self.status = Status(self.log, self.named.topic(STATUS), clock)
         self.runs = ChangeOver(plan, self.named, self.log, clock, self._has_late_lane, self.status, self._tile)
+        self._stalls, self._looked_for_stalls = StallDetector(), clock.now()
         self._compacted = clock.now()
 
     @property
@@ -112,6 +114,7 @@ class Pipeline:
         for query in self.queries:
             if not query.isActive:
                 raise RuntimeError(f"query {query.name} has ended: {query.exception()}")
+        self._refuse_stalled()
         self.runs.look()
         for tile in self.runs.tiles:
             if (said := tile.progress()) is not None:
@@ -126,6 +129,19 @@ class Pipeline:
     def is_ready(self) -> bool:
         """Whether every query takes events: Spark has set up its source and its state."""
         return all(tile.is_taking() for tile in self.runs.serving)
+
+    def _refuse_stalled(self) -> None:
+        """Fail if a query takes nothing although records wait for it."""
+        now = self.clock.now()
+        if now - self._looked_for_stalls < EVERY:
+            return
+        self._looked_for_stalls = now
+        for tile in self.runs.tiles:
+            ends = self.log.end_offsets(tile.place.source)
+            # What real-time mode has refused shows only at the end of a batch.
+            limit = self.config.hung_after + (tile.batch if tile.mode == REAL_TIME else 0)
+            name = f"{tile.tile_set.id} run {tile.target.run}"
+            self._stalls.check(name, tile.reached(), ends, now=now, limit=limit)
 
     def _compact(self) -> None:
         """Keep the changelogs from growing: of every identity, and of the progress, only the newest row stays."""
