@@ -91,6 +91,18 @@ def test_brokers_may_be_addresses_of_either_kind():
     assert read(NAMED + '[kafka]\nbrokers = "[::1]:9092,127.0.0.1:9093"\n').brokers == "[::1]:9092,127.0.0.1:9093"
 
 
+def test_parts_are_a_list_in_the_file_and_have_commas_in_a_variable():
+    assert read(NAMED + '[processes]\nseparate = ["archive", "late"]\n').separate == ("archive", "late")
+    assert read(NAMED, {"HEADRACE_PROCESSES_SEPARATE": "late, archive"}).separate == ("late", "archive")
+    assert read(NAMED).separate == ()
+
+
+@pytest.mark.parametrize("written", ['["achive"]', "[1]", "7", '"archive,pipeline"'])
+def test_a_part_that_is_none_is_refused(written):
+    error = refused(NAMED + f"[processes]\nseparate = {written}\n")
+    assert (error.code, error.message) == ("bad-setting", "'processes.separate' takes a list of parts.")
+
+
 def test_a_project_without_a_name_is_refused():
     assert "no name" in refused("").message
 
@@ -129,6 +141,7 @@ def test_every_setting_has_a_variable_that_works(name):
         "a Redis address": ["redis://other:6380"],
         "env:NAME": ["env:OTHER"],
         "a table of text": ['{"client.id": "other"}'],
+        "a list of parts": ["late,archive"],
     }
     value = values.get(SETTINGS[name].takes, ["other"])[0]
     config = read(NAMED, {SETTINGS[name].variable: value})

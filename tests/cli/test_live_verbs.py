@@ -399,9 +399,9 @@ def test_logs_of_one_process_and_of_all(shop, ask):
     where = place.place(shop)
     where.log("serve").parent.mkdir(parents=True)
     where.log("serve").write_text("a\nb\nc\n")
-    where.log("pipeline").write_text("d\n")
+    where.log("spark").write_text("d\n")
     assert ask("logs", "serve", "-n", "2") == (0, "b\nc\n", "")
-    assert ask("logs", "-n", "1")[1] == "pipeline   d\nserve      c\n"
+    assert ask("logs", "-n", "1")[1] == "spark      d\nserve      c\n"
     code, _, err = ask("logs", "serv")
     assert (code, "Did you mean 'serve'?" in err) == (2, True)
 
