@@ -80,7 +80,7 @@ def children(
         *([telling("score", after="serve")] if scores else []),
         # History can wait a moment: on a small machine it would only slow down what people wait for.
         *(spark(part, after="serve", niceness=10) for part in separate),
-        *([telling("audit", after="serve", niceness=10)] if config.audit_most else []),
+        *([telling("audit", after="spark", niceness=10)] if config.audit_most else []),
     ]
 
 
