@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.aggregate.cases import KINDS, MONOID_CASES, events_of, folded, monoids, same
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
-some = settings(max_examples=30, deadline=None)
+some = examples(1 / 2)
 
 
 @every_kind
