@@ -93,7 +93,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("chosen", nargs="*", help="more options of pytest")
     given = parser.parse_args()
-    until, rounds = time.time() + 60 * given.minutes, []
+    until = time.time() + 60 * given.minutes
+    rounds: list[Round] = []
     while not rounds or time.time() < until:
         seed = given.seed + len(rounds)
         print(f"round {len(rounds) + 1}, seed {seed}", flush=True)  # noqa: T201

@@ -18,7 +18,6 @@ import pytest
 from tests.budget import RunSeed, register_profiles, run_seed
 from tests.default_signals import restore_signals
 from tests.kafka.cluster import Cluster, started
-from tests.proving import shuffle_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,12 +50,10 @@ def pytest_report_header() -> str:
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not item.get_closest_marker("xdist_group") and needs_jvm(item):
             item.add_marker(pytest.mark.xdist_group("jvm"))
-    if config.getoption("--shuffle"):
-        shuffle_modules(items)
     items.sort(key=_turn)
 
 

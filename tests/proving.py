@@ -22,8 +22,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("time is over")
 
 
-def shuffle_modules(items: list[pytest.Item]) -> None:
-    """Change the order of modules and not that within them, so that what a module makes is still made once."""
-    modules = [list(chosen) for _, chosen in groupby(items, key=lambda item: item.path)]
-    random.Random(run_seed()).shuffle(modules)
-    items[:] = [item for chosen in modules for item in chosen]
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--shuffle"):
+        # Not the order within a module: what it makes for its tests is still made once.
+        modules = [list(chosen) for _, chosen in groupby(items, key=lambda item: item.path)]
+        random.Random(run_seed()).shuffle(modules)
+        items[:] = [item for chosen in modules for item in chosen]

@@ -16,14 +16,16 @@ LEAST = 2
 
 def propose(account: Account) -> str:
     """Budgets in the form of tests/budgets.toml; the reasons are for people to write."""
-    lines = ["[tests]"]
-    for entry in sorted(account.entries, key=lambda entry: entry.name):
-        if entry.seconds > LIMIT and not entry.is_prove:
-            lines.append(f'"{entry.name}" = {{ seconds = {math.ceil(entry.seconds * MARGIN)}, reason = "" }}')
-    lines += ["", "[folders]"]
-    for folder, cpu in sorted(sum_folders(entry for entry in account.entries if not entry.is_prove).items()):
-        lines.append(f'"{folder}" = {max(LEAST, math.ceil(cpu * MARGIN))}')
-    return "\n".join(lines) + "\n"
+    entries = sorted((entry for entry in account.entries if not entry.is_prove), key=lambda entry: entry.name)
+    tests = [
+        f'"{entry.name}" = {{ seconds = {math.ceil(entry.seconds * MARGIN)}, reason = "" }}'
+        for entry in entries
+        if entry.seconds > LIMIT
+    ]
+    folders = [
+        f'"{folder}" = {max(LEAST, math.ceil(cpu * MARGIN))}' for folder, cpu in sorted(sum_folders(entries).items())
+    ]
+    return "\n".join(["[tests]", *tests, "", "[folders]", *folders]) + "\n"
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ YOUNG = 2.0
 
 @dataclass(frozen=True)
 class ProcessTimes:
-    """A line of /proc/PID/stat: the parent, the start in seconds since boot, and CPU-seconds with waited-for children."""
+    """A line of /proc/PID/stat: the parent, the start in seconds since boot, CPU-seconds with ended children."""
 
     parent: int
     start: float

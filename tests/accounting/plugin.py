@@ -76,7 +76,7 @@ class Accountant:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        self._phases[report.when or ""] = report.duration
+        self._phases[report.when] = report.duration
         if report.outcome != "passed" and self._outcome != "failed":
             self._outcome = report.outcome
         return report
@@ -97,7 +97,7 @@ class Accountant:
             outer_seconds, outer_cpu = self._shared[-1]
             own_seconds, own_cpu = seconds - inner_seconds, cpu - inner_cpu
             if own_seconds >= SMALL:
-                param = str(request.param_index) if hasattr(request, "param") else None
+                param = str(getattr(request, "param_index", None))
                 name, folder = fixture_name(fixturedef.baseid, fixturedef.argname, param)
                 self._entries.append(Entry(name, folder, own_seconds, own_cpu))
             else:
@@ -131,9 +131,7 @@ class Accountant:
         began, machine, _, load = self._began
         seconds = time.monotonic() - began
         others = max(0.0, read_machine() - machine - cpu) / (seconds * (os.cpu_count() or 1))
-        return Account(
-            run_seed(), seconds, cpu, (load, os.getloadavg()[0]), min(1.0, others), tuple(self._entries)
-        )
+        return Account(run_seed(), seconds, cpu, (load, os.getloadavg()[0]), min(1.0, others), tuple(self._entries))
 
     def _fail(self, session: pytest.Session, excess: dict[str, str]) -> None:
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")

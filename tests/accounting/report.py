@@ -15,7 +15,7 @@ LONGEST = 10
 
 @dataclass(frozen=True)
 class Account:
-    """A run: seconds, CPU-seconds, load at its start and end, the share of the machine that others used, and entries."""
+    """A run: seconds, CPU-seconds, load at its start and end, the others' share of the machine, and entries."""
 
     seed: int
     seconds: float
@@ -39,7 +39,8 @@ class Account:
             yield f"{cpu:19.1f} CPU-s  {folder}"
         yield ""
         start, end = self.load
-        yield f"load average {start:.1f} at the start, {end:.1f} at the end; others used {self.others:.0%} of the machine"
+        yield f"load average {start:.1f} at the start, {end:.1f} at the end"
+        yield f"others used {self.others:.0%} of the machine"
         yield f"tests: {self.seconds:.0f} s, {self.cpu:.0f} CPU-seconds"
 
 

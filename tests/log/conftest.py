@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 
 from headrace.clock import MILLISECOND, SECOND, Clock
 from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Log, MemoryLog
 from headrace.log.kafka import KafkaLog
 from headrace.log.topic import NAME
+from tests.budget import examples
 
 START = 1_767_225_600 * SECOND
 
