@@ -33,6 +33,9 @@ SHARE = 2
 """Spark compiles an expression once for all rows, so that more of them are affordable."""
 
 
+pytestmark = [pytest.mark.spark, pytest.mark.generated]
+
+
 def generated(count: int, depth: int) -> list[Expression]:
     """Different expressions, which the seed of the run decides."""
     found: dict[str, Expression] = {}
@@ -50,7 +53,6 @@ def generated(count: int, depth: int) -> list[Expression]:
     return list(found.values())[:count]
 
 
-@pytest.mark.spark
 def test_python_and_spark_agree_on_random_expressions(spark: SparkSession) -> None:
     chosen = generated(count_cases(SHARE), depth=2)
 
@@ -58,7 +60,6 @@ def test_python_and_spark_agree_on_random_expressions(spark: SparkSession) -> No
     assert not differences(spark, chosen, rows(200, seed=run_seed()), COLUMNS)
 
 
-@pytest.mark.spark
 def test_the_meaning_does_not_depend_on_spark_settings(spark: SparkSession) -> None:
     chosen = generated(count_cases(SHARE), depth=3)
     before = {name: str(spark.conf.get(name)) for name in OTHER_SETTINGS}
