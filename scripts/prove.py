@@ -70,7 +70,7 @@ def describe(rounds: list[Round]) -> Iterator[str]:
     yield "proved:"
     for thing, proof in collect(rounds).items():
         if proof.passed:
-            yield f"  {len(proof.passed):3} x  {thing}  (seeds {_span(proof.passed)})"
+            yield f"  {len(proof.passed):3} x  {thing}  ({_span(proof.passed)})"
     for thing, proof in collect(rounds).items():
         for seed in proof.failed:
             yield f"FAILED {thing} with seed {seed}; again: {_again(thing, seed)}"
@@ -80,11 +80,21 @@ def describe(rounds: list[Round]) -> Iterator[str]:
 
 
 def _span(seeds: list[int]) -> str:
-    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
 def _again(thing: str, seed: int) -> str:
     return f".venv/bin/python -m pytest '{thing}' --hypothesis-profile prove --hypothesis-seed {seed}"
+
+
+def run_rounds(minutes: float, seed: int, chosen: list[str]) -> list[Round]:
+    """Run round after round with successive seeds, until the time is over or nothing can be run."""
+    until = time.time() + 60 * minutes
+    rounds: list[Round] = []
+    while not rounds or (time.time() < until and rounds[-1].outcomes):
+        print(f"round {len(rounds) + 1}, seed {seed + len(rounds)}", flush=True)  # noqa: T201
+        rounds.append(run_round(seed + len(rounds), until if rounds else None, chosen))
+    return rounds
 
 
 def main() -> None:
@@ -93,14 +103,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("chosen", nargs="*", help="more options of pytest")
     given = parser.parse_args()
-    until = time.time() + 60 * given.minutes
-    rounds: list[Round] = []
-    while not rounds or time.time() < until:
-        seed = given.seed + len(rounds)
-        print(f"round {len(rounds) + 1}, seed {seed}", flush=True)  # noqa: T201
-        rounds.append(run_round(seed, until if rounds else None, given.chosen))
-        if not rounds[-1].outcomes:
-            break
+    rounds = run_rounds(given.minutes, given.seed, given.chosen)
     print("\n".join(describe(rounds)))  # noqa: T201
     sys.exit(any(each.code != 0 for each in rounds))
 

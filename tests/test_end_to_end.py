@@ -80,6 +80,10 @@ def served(config):
     return until(ready, "serving did not come back")
 
 
+def kill(config, name):
+    os.kill(until(lambda: pid_of(config, name), f"{name} does not run"), signal.SIGKILL)
+
+
 @pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.prove)], ids=["small", "large"])
 def test_every_process_is_killed_once_and_every_served_feature_equals_the_reference(tmp_path, size, seed):
     chance, shop_folder = random.Random(seed), tmp_path / "shop"
@@ -96,8 +100,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
 
         def strike(done):
             while left and done >= left[0][0]:
-                _, name = left.pop(0)
-                os.kill(until(lambda: pid_of(shop.config, name), f"{name} does not run"), signal.SIGKILL)
+                kill(shop.config, left.pop(0)[1])
 
         stack.send(log, "payments", sent, strike)
         assert not left
