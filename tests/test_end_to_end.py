@@ -31,7 +31,7 @@ VICTIMS = ("pipeline", "archive", "serve", "supervisor")
 
 
 @dataclass(frozen=True)
-class Size:
+class Traffic:
     """How many payments are sent, how fast, of how many cards, and the values of how many are compared."""
 
     payments: int
@@ -40,7 +40,7 @@ class Size:
     sampled: int
 
 
-SMALL, LARGE = Size(5_000, 500, 200, 50), Size(50_000, 2_500, 1_000, 200)
+SMALL, LARGE = Traffic(5_000, 500, 200, 50), Traffic(50_000, 2_500, 1_000, 200)
 DEADLINE = 180.0
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.accounting.cpu import ProcessTree, read_machine
-from tests.accounting.entry import Entry, fixture_name, folder_of
+from tests.accounting.expense import Expense, fixture_name, folder_of
 from tests.accounting.report import Account
 from tests.accounting.rules import find_excess, read_budgets
 from tests.budget import run_seed
@@ -44,7 +44,7 @@ class Accountant:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
         self._tree = ProcessTree()
-        self._entries: list[Entry] = []
+        self._entries: list[Expense] = []
         self._cpu_of_workers = 0.0
         self._phases: dict[str, float] = {}
         self._outcome = "passed"
@@ -63,7 +63,7 @@ class Accountant:
         finally:
             (seconds, cpu), name = self._shared[0], item.nodeid.partition("@")[0]
             self._entries.append(
-                Entry(
+                Expense(
                     name,
                     folder_of(name),
                     self._phases.get("setup", 0.0) + self._phases.get("call", 0.0) - seconds,
@@ -97,9 +97,9 @@ class Accountant:
             outer_seconds, outer_cpu = self._shared[-1]
             own_seconds, own_cpu = seconds - inner_seconds, cpu - inner_cpu
             if own_seconds >= SMALL:
-                param = str(getattr(request, "param_index", None))
+                param = str(getattr(request, "param_index", 0)) if hasattr(request, "param") else None
                 name, folder = fixture_name(fixturedef.baseid, fixturedef.argname, param)
-                self._entries.append(Entry(name, folder, own_seconds, own_cpu))
+                self._entries.append(Expense(name, folder, own_seconds, own_cpu))
             else:
                 seconds, cpu = inner_seconds, inner_cpu
             self._shared[-1] = (outer_seconds + seconds, outer_cpu + cpu)
@@ -109,7 +109,7 @@ class Accountant:
         book = getattr(node, "workeroutput", {}).get(KEY)
         if book is not None:
             self._cpu_of_workers += book["cpu"]
-            self._entries += [Entry(**entry) for entry in book["entries"]]
+            self._entries += [Expense(**entry) for entry in book["entries"]]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -137,7 +137,7 @@ class Accountant:
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         for name, sentence in excess.items():
             place = (name.partition("::")[0], 0, name)
-            report = pytest.TestReport(name, place, {}, "failed", f"{name} {sentence}", "teardown")
+            report = pytest.TestReport(name, place, {}, "failed", f"{name} {sentence}", "call")
             terminal.stats.setdefault("failed", []).append(report)
         if excess and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.accounting.entry import Entry
+from tests.accounting.expense import Expense
 from tests.accounting.rules import sum_folders
 
 LONGEST = 10
@@ -22,7 +22,7 @@ class Account:
     cpu: float
     load: tuple[float, float]
     others: float
-    entries: tuple[Entry, ...]
+    entries: tuple[Expense, ...]
 
     def write(self, file: Path) -> None:
         """Write the account as JSON."""
@@ -48,6 +48,6 @@ def read_account(file: Path) -> Account:
     """The account that `Account.write` wrote."""
     content = json.loads(file.read_text(encoding="utf-8"))
     del content["folders"]
-    entries = tuple(Entry(**entry) for entry in content.pop("entries"))
+    entries = tuple(Expense(**entry) for entry in content.pop("entries"))
     start, end = content.pop("load")
     return Account(**content, load=(start, end), entries=entries)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.accounting.entry import Entry
+from tests.accounting.expense import Expense
 
 LIMIT = 20.0
 """Seconds that a test may take, set-up included."""
@@ -57,7 +57,7 @@ def stretch(others: float) -> float:
     return 1 / max(1 - others, 1 / MOST_STRETCH)
 
 
-def sum_folders(entries: Iterable[Entry]) -> dict[str, float]:
+def sum_folders(entries: Iterable[Expense]) -> dict[str, float]:
     """CPU-seconds of each folder, the dearest first."""
     sums: dict[str, float] = defaultdict(float)
     for entry in entries:
@@ -65,7 +65,7 @@ def sum_folders(entries: Iterable[Entry]) -> dict[str, float]:
     return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
 
 
-def find_excess(entries: Iterable[Entry], budgets: Budgets, others: float) -> dict[str, str]:
+def find_excess(entries: Iterable[Expense], budgets: Budgets, others: float) -> dict[str, str]:
     """What is over its limit: a test, a fixture or a folder, each with a sentence."""
     entries, found = [entry for entry in entries if not entry.is_prove], {}
     for entry in entries:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.accounting.__main__ import propose
 from tests.accounting.cpu import ProcessTree
-from tests.accounting.entry import Entry
+from tests.accounting.expense import Expense
 from tests.accounting.report import Account, read_account
 from tests.accounting.rules import Allowance, Budgets, find_excess, read_budgets
 
@@ -82,16 +82,16 @@ def test_a_shared_fixture_is_booked_under_its_own_name(run, pytester):
 
 
 def test_a_test_marked_prove_may_take_as_long_as_it_likes():
-    entries = [Entry("tests/a/test_b.py::test_c", "a", 999, 999, is_prove=True)]
+    entries = [Expense("tests/a/test_b.py::test_c", "a", 999, 999, is_prove=True)]
     assert find_excess(entries, Budgets({}, {"a": 1}), 0.0) == {}
 
 
 def test_a_folder_without_a_budget_is_an_excess():
-    assert "no budget" in find_excess([Entry("tests/a/test_b.py::test_c", "a", 1, 1)], Budgets({}, {}), 0.0)["a"]
+    assert "no budget" in find_excess([Expense("tests/a/test_b.py::test_c", "a", 1, 1)], Budgets({}, {}), 0.0)["a"]
 
 
 def test_a_test_may_take_twice_as_long_where_others_use_half_of_the_machine():
-    entries, budgets = [Entry("tests/a/test_b.py::test_c", "a", 30, 1)], Budgets({}, {"a": 2})
+    entries, budgets = [Expense("tests/a/test_b.py::test_c", "a", 30, 1)], Budgets({}, {"a": 2})
     assert list(find_excess(entries, budgets, 0.0)) == ["tests/a/test_b.py::test_c"]
     assert find_excess(entries, budgets, 0.5) == {}
 
@@ -103,7 +103,10 @@ def test_an_allowance_without_a_reason_is_refused(tmp_path):
 
 
 def test_proposed_budgets_allow_half_as_much_again(tmp_path):
-    entries = (Entry("tests/a/test_b.py::test_c", "a", 30.0, 4.0), Entry("tests/a/test_d.py::test_e", "a", 1.0, 6.0))
+    entries = (
+        Expense("tests/a/test_b.py::test_c", "a", 30.0, 4.0),
+        Expense("tests/a/test_d.py::test_e", "a", 1.0, 6.0),
+    )
     Account(1, 31.0, 10.0, (0.0, 0.0), 0.0, entries).write(tmp_path / "account.json")
     account = read_account(tmp_path / "account.json")
     assert account.entries == entries
@@ -113,7 +116,9 @@ def test_proposed_budgets_allow_half_as_much_again(tmp_path):
 
 
 def test_the_report_has_the_sum_of_each_folder(tmp_path):
-    Account(1, 1.0, 1.0, (0.0, 0.0), 0.0, (Entry("a::b", "a", 1, 2), Entry("a::c", "a", 1, 3))).write(tmp_path / "f")
+    Account(1, 1.0, 1.0, (0.0, 0.0), 0.0, (Expense("a::b", "a", 1, 2), Expense("a::c", "a", 1, 3))).write(
+        tmp_path / "f"
+    )
     assert json.loads((tmp_path / "f").read_text())["folders"] == {"a": 5}
 
 

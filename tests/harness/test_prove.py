@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 
 import pytest
 
@@ -40,12 +42,12 @@ def rounds(monkeypatch, tmp_path):
         now[0] += 600
         entry = {"name": KILLS, "is_prove": True, "outcome": "passed"}
         prove.REPORT.write_text(json.dumps({"entries": [entry]}))
-        return prove.subprocess.CompletedProcess(command, 0)
+        return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(prove, "ROOT", tmp_path)
     monkeypatch.setattr(prove, "REPORT", tmp_path / "report.json")
-    monkeypatch.setattr(prove.time, "time", lambda: now[0])
-    monkeypatch.setattr(prove.subprocess, "run", call)
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    monkeypatch.setattr(subprocess, "run", call)
     return commands
 
 
@@ -58,6 +60,6 @@ def test_rounds_go_on_with_successive_seeds_until_the_time_is_over_and_the_first
 
 
 def test_a_run_that_ends_without_a_report_is_the_last_and_a_failure(rounds, monkeypatch):
-    monkeypatch.setattr(prove.subprocess, "run", lambda command, **_: prove.subprocess.CompletedProcess(command, 4))
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 4))
     (only,) = prove.run_rounds(60, 1, [])
     assert (only.code, only.outcomes) == (4, ())

@@ -9,7 +9,7 @@ SHARED = "fixtures"
 
 
 @dataclass(frozen=True)
-class Entry:
+class Expense:
     """`seconds` are those of set-up and call, which are limited; `cpu` are those of the whole, teardown included."""
 
     name: str
