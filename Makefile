@@ -1,9 +1,9 @@
 # Every target brings what it needs: on a fresh Debian machine with Python 3.11 and a JDK 17, `make demo` is enough.
 #
-#   make install | demo | test | test-fast | lint | docs | bench | bench-NAME | lock | clean | help
+#   make install | demo | test | test-fast | prove | lint | docs | bench | bench-NAME | lock | clean | help
 #
 # JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes, and
-# PART=2 only its second part, where it has several.
+# PART=2 only its second part, where it has several. SEED=n gives tests their seed, MINUTES=n the time that `prove` has.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -14,14 +14,15 @@ READY  := $(VENV)/.ready
 BENCHMARKS := $(filter-out __init__ harness weigh,$(basename $(notdir $(wildcard bench/*.py))))
 
 # Two processes, groups of tests in the order of tests/conftest.py, one run with one closing line.
-PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --no-loadscope-reorder --durations 40
+PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --no-loadscope-reorder \
+	$(if $(SEED),--hypothesis-seed $(SEED))
 
 # Dozens of processes start: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
+.PHONY: help install demo test test-fast prove set-up lint checks docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,13 +33,22 @@ install: $(READY) classes ## the command .venv/bin/headrace, and what makes it s
 demo: install ## the example project over a generated payment stream; JSON=1 for one JSON object
 	@$(BIN)/headrace demo $(if $(JSON),--json)
 
-test: $(READY) java jars classes redis ## everything, Spark and a Kafka broker included
-	$(PYTEST)
+test: ## everything once, Spark and a Kafka broker included; what is too dear fails
+	@scripts/timed set-up $(MAKE) --no-print-directory set-up
+	$(PYTEST) -m "not prove" --account build/test-report.json --budgets tests/budgets.toml
 
 test-fast: $(READY) redis ## what needs no JVM, in under a minute
-	$(PYTEST) -m "not spark and not kafka"
+	$(PYTEST) -m "not spark and not kafka and not prove"
+
+prove: set-up ## what repeats at length, with new seeds until MINUTES are over; SEED for the first
+	$(BIN)/python -m scripts.prove $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
+set-up: $(READY) java jars classes redis
 
 lint: $(READY) ## style, types, layers
+	@scripts/timed lint $(MAKE) --no-print-directory checks
+
+checks:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

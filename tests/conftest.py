@@ -1,55 +1,76 @@
-"""What all tests share: one Spark session, one Kafka broker, golden files, and hypothesis without a stopwatch.
+"""What all tests share: one Spark session, one Kafka broker, golden files, and the profiles and seed of hypothesis.
 
-The session has a few slots, one shuffle partition, no UI and bounded memory. Under `-n 2` each of the two processes has
-at most one session and one broker. Tests that start processes of their own are the group `live`, which comes first
-because it is the longest; the conformance suite, whose engines run once for all its tests, is the next; a module with
-Spark or Kafka stays together, so that what it makes for its tests is made once.
+The session has a few slots, one shuffle partition, no UI and bounded memory. Under `-n 2` all that needs it or the
+broker is the group `jvm`, so that there is one of each in the whole run. Tests that start whole stacks are the group
+`live`, which comes first because it waits most. The other process has everything else, test by test.
 """
 
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
+from tests.budget import RunSeed, register_profiles, run_seed
+from tests.default_signals import restore_signals
 from tests.kafka.cluster import Cluster, started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How long an example takes says nothing about its meaning, and the machine may be busy.
-settings.register_profile("headrace", deadline=None, print_blob=True)
-settings.load_profile("headrace")
+restore_signals()
+register_profiles()
 
 # Every JVM of a test is short-lived, and there may be several at once: none need optimise for a long life.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+pytest_plugins = ["pytester", "tests.accounting.plugin", "tests.proving"]
+
 GOLDEN = Path(__file__).parent / "golden"
 
-
-FIRST = ("live", "conformance")
+JVM = {"spark", "kafka"}
+"""Fixtures and markers of tests that need the session or the broker."""
+FIRST = ("live", "jvm")
 """The groups that start before all others, in this order."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before hypothesis reads its options, and before xdist hands them to its processes
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+    RunSeed.value = int(config.option.hypothesis_seed)
+
+
+def pytest_report_header() -> str:
+    return f"seed: {run_seed()} (--hypothesis-seed repeats it)"
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("xdist_group"):
-            continue
-        if item.path.parent.name == "conformance":
-            item.add_marker(pytest.mark.xdist_group("conformance"))
-        elif any(item.get_closest_marker(name) for name in ("spark", "kafka")):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+        if not item.get_closest_marker("xdist_group") and needs_jvm(item):
+            item.add_marker(pytest.mark.xdist_group("jvm"))
     items.sort(key=_turn)
+
+
+def needs_jvm(item: pytest.Item) -> bool:
+    """Whether a test uses the shared session or the shared broker."""
+    return not JVM.isdisjoint([*getattr(item, "fixturenames", ()), *(mark.name for mark in item.iter_markers())])
 
 
 def _turn(item: pytest.Item) -> int:
     group = item.get_closest_marker("xdist_group")
     return FIRST.index(group.args[0]) if group and group.args[0] in FIRST else len(FIRST)
+
+
+@pytest.fixture
+def seed() -> int:
+    """The seed of this run, for a test that leaves something to chance."""
+    return run_seed()
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ How to write them:
   A ```text block that follows directly is what the block prints.
 - ```console blocks hold `$ command` lines, each followed by what it prints; `...` stands for anything. A command must
   succeed unless the output shown has a line that begins with `error:`.
-- A comment on the line before a block says otherwise: `<!-- not run: WHY -->`, `<!-- long -->` (left out of
-  `make test-fast`), or `<!-- file: NAME -->` (written to the session's folder, not run).
+- A comment on the line before a block says otherwise: `<!-- not run: WHY -->`, `<!-- long -->` (run by
+  `make prove`), or `<!-- file: NAME -->` (written to the session's folder, not run).
 """
 
 from __future__ import annotations

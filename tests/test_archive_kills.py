@@ -26,7 +26,7 @@ from headrace.topics import create as create_topics
 from headrace.topics import open_log, topics
 from tests.flow import flow, message
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.xdist_group("live")]
 
 RECORDS, CHUNK, PARTITIONS, KILLS = 200_000, 2_000, 3, 20
 SHARE, PAUSE = RECORDS // KILLS, 0.5
@@ -101,7 +101,7 @@ def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path):
+def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path, seed):
     folder, output = tmp_path / "shop", tmp_path / "archive.log"
     create(folder)
     with (folder / "headrace.toml").open("a", encoding="utf-8") as settings:
@@ -113,7 +113,7 @@ def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path)
     sender = Sender(shop.config, tmp_path / "sent.jsonl")
     sender.start()
 
-    chance = random.Random(20)
+    chance = random.Random(seed)
     points = [*POINTS, *POINTS, *["any"] * (KILLS - 2 * len(POINTS))]
     chance.shuffle(points)
     for point in points:

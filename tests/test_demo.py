@@ -1,4 +1,4 @@
-"""`headrace demo`, in small: history, model, live payments and the report; and what it changes for Kafka."""
+"""`headrace demo`, in small and at full size: history, model, live payments, report; and its project on Kafka."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from headrace import project
 from headrace.cli.demo import on_kafka
 from headrace.cli.init import DEMO_FILES, create
 
-SIZE = ("--small", "--seconds", "15", "--rate", "50")
+SMALL = ("--small", "--seconds", "15", "--rate", "50")
 
 
+@pytest.mark.prove
 @pytest.mark.spark
 @pytest.mark.xdist_group("live")
-def test_the_demo_catches_fraud_and_everything_adds_up(tmp_path):
+@pytest.mark.parametrize("size", [SMALL, ()], ids=["small", "full"])
+def test_the_demo_catches_fraud_and_everything_adds_up(tmp_path, size):
     command = [sys.executable, "-m", "headrace.cli.main", "demo", "--json", "--keep", str(tmp_path / "shop")]
-    done = subprocess.run([*command, *SIZE], capture_output=True, text=True, timeout=1_500, check=False)
+    done = subprocess.run([*command, *size], capture_output=True, text=True, timeout=1_500, check=False)
     assert done.returncode == 0, done.stderr[-4_000:]
     told = json.loads(done.stdout)
     assert (told["verdicts_add_up"], told["equal"], told["all_scored"]) == (True, True, True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
@@ -25,7 +26,21 @@ from headrace.topics import open_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
 
-PAYMENTS, PER_SECOND, CARDS, SAMPLED = 50_000, 2_500, 1_000, 200
+VICTIMS = ("pipeline", "archive", "serve", "supervisor")
+"""In the order in which they are killed, at equal distances while payments are sent."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """How many payments are sent, how fast, of how many cards, and the values of how many are compared."""
+
+    payments: int
+    per_second: int
+    cards: int
+    sampled: int
+
+
+SMALL, LARGE = Traffic(5_000, 500, 200, 50), Traffic(50_000, 2_500, 1_000, 200)
 DEADLINE = 180.0
 
 
@@ -65,8 +80,13 @@ def served(config):
     return until(ready, "serving did not come back")
 
 
-def test_every_process_is_killed_once_and_every_served_feature_equals_the_reference(tmp_path):
-    shop_folder = tmp_path / "shop"
+def kill(config, name):
+    os.kill(until(lambda: pid_of(config, name), f"{name} does not run"), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.prove)], ids=["small", "large"])
+def test_every_process_is_killed_once_and_every_served_feature_equals_the_reference(tmp_path, size, seed):
+    chance, shop_folder = random.Random(seed), tmp_path / "shop"
     create(shop_folder)
     shop = project.load(shop_folder)
     (view,) = shop.views
@@ -74,19 +94,16 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
     try:
         log = open_log(shop.config)
         sent = example.payments(
-            PAYMENTS, seed=3, start=SystemClock().now() + SECOND, per_second=PER_SECOND, cards=CARDS
+            size.payments, seed=seed, start=SystemClock().now() + SECOND, per_second=size.per_second, cards=size.cards
         )
-        victims = {len(sent) // 4: "pipeline", len(sent) // 2: "serve", 3 * len(sent) // 4: "supervisor"}
-        killed = []
+        left = [(number * len(sent) // (len(VICTIMS) + 1), name) for number, name in enumerate(VICTIMS, 1)]
 
         def strike(done):
-            for mark, name in victims.items():
-                if done >= mark and name not in killed:
-                    os.kill(pid_of(shop.config, name), signal.SIGKILL)
-                    killed.append(name)
+            while left and done >= left[0][0]:
+                kill(shop.config, left.pop(0)[1])
 
         stack.send(log, "payments", sent, strike)
-        assert killed == ["pipeline", "serve", "supervisor"]
+        assert not left
         until(lambda: place.holder(place.place(shop.config)) is None, "the killed supervisor still holds the lock")
         headrace(shop_folder, "up", "--detach", "--port", "0")
 
@@ -96,7 +113,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
             records = stack.everything(log, "payments", "payments")
             assert len(records) == len(sent)
             outcome = Outcome(shop.plan(), records)
-            for card in random.Random(5).sample(sorted({payment.card for payment in sent}), SAMPLED):
+            for card in chance.sample(sorted({payment.card for payment in sent}), size.sampled):
                 answer = reader.features(view, card)
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
             told = until(lambda: settled(reader), "the counts did not settle")
@@ -105,7 +122,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
             headrace(shop_folder, "backfill", "--wait", "120")
             until(lambda: reader.get("/status.json")["views"][view.name]["run"] == "2", "the new run is not read")
             stack.included(reader, view, "card-000", SystemClock().now())
-            for card in random.Random(6).sample(sorted({payment.card for payment in sent}), SAMPLED):
+            for card in chance.sample(sorted({payment.card for payment in sent}), size.sampled):
                 answer = reader.features(view, card)
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
             again = until(lambda: settled(reader), "the counts did not settle after the new run took over")

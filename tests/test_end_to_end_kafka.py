@@ -26,7 +26,7 @@ from tests.kafka.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, until
 from tests.test_real_time_live import compared
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.kafka, pytest.mark.xdist_group("live")]
 
 PER_SECOND, SECONDS, CARDS = 200, 20, 40
 APART = 0.15
@@ -41,7 +41,7 @@ every = "2s"
 """
 
 
-def test_pipeline_serve_redis_and_archive_are_killed_and_no_answer_is_ever_wrong(tmp_path, monkeypatch):
+def test_pipeline_serve_redis_and_archive_are_killed_and_no_answer_is_ever_wrong(tmp_path, monkeypatch, seed):
     folder, (port,) = tmp_path / "shop", free_ports(1)
     create(folder)
     file = folder / "headrace.toml"
@@ -61,7 +61,7 @@ def test_pipeline_serve_redis_and_archive_are_killed_and_no_answer_is_ever_wrong
         asked = Asked(f"http://127.0.0.1:{port}", view)
         with open_log(shop.config) as log:
             until(lambda: pid_of(shop.config, "archive"), "the archive was not started")
-            send(shop.config, log, asked)
+            send(shop.config, log, asked, seed)
             with closing(stack.Reader(served(shop.config))) as reader:
                 compared(shop, log, view, reader, "real-time")
             outcome = Outcome(shop.plan(), stack.everything(log, "payments", "payments"))
@@ -77,9 +77,9 @@ def test_pipeline_serve_redis_and_archive_are_killed_and_no_answer_is_ever_wrong
     assert services.running(shop.config) == {}
 
 
-def send(config, log, asked):
+def send(config, log, asked, seed):
     """Send payments while each process is killed once, at moments left to chance, and answers are collected."""
-    chance = random.Random()
+    chance = random.Random(seed)
     start = SystemClock().now() + SECOND
     made = example.payments(PER_SECOND * SECONDS, seed=21, start=start, per_second=PER_SECOND, cards=CARDS)
     sent = [payment for payment in made if payment.sent_at < start + SECONDS * SECOND]

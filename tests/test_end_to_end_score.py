@@ -17,7 +17,7 @@ from headrace.run.reference import Outcome
 from headrace.topics import open_log
 from tests.test_end_to_end import headrace, pid_of, served, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.xdist_group("live")]
 
 PAYMENTS, PER_SECOND, CARDS = 4_000, 250, 300
 MODEL = """

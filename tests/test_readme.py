@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents import blocks, run
+from tests.documents import blocks, commands, run
+from tests.verbs import unknown_words
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -18,6 +19,8 @@ DOCUMENTS = [
         for path in (ROOT / "docs" / folder).glob("*.md")
     ),
 ]
+LIVE = "docs/guides/five-minutes.md"
+"""The document whose long part `make test` runs too: what a newcomer types first."""
 LONG = [
     name
     for name in DOCUMENTS
@@ -32,11 +35,45 @@ def test_what_a_document_shows_is_what_happens(document, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("live")
-def test_what_documents_show_is_what_happens_in_their_long_parts_too(tmp_path):
-    for number, document in enumerate(LONG):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        run(ROOT / document, folder, long=True)
+@pytest.mark.parametrize(
+    "document", [name if name == LIVE else pytest.param(name, marks=pytest.mark.prove) for name in LONG]
+)
+def test_what_a_document_shows_is_what_happens_in_its_long_parts_too(document, tmp_path):
+    run(ROOT / document, tmp_path, long=True)
+
+
+def test_one_document_with_a_long_part_is_run_every_time():
+    assert LIVE in LONG
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_command_in_a_document_has_a_verb_and_options_that_exist(document):
+    unknown = [
+        f"{document}:{block.line}: {fault}"
+        for block in blocks((ROOT / document).read_text(encoding="utf-8"))
+        if block.language == "console"
+        for command, output in commands(block.text)
+        if "error:" not in output
+        for fault in unknown_words(command)
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("command", "faults"),
+    [
+        ("headrace up --detach --port 0", []),
+        ("headrace ups", ["headrace ups"]),
+        ("headrace up --detached", ["headrace up --detached"]),
+        ("headrace lake sql 'SELECT 1 --all' | sort -r", []),
+        ("cat a && headrace lake sgl x", ["headrace lake sgl"]),
+        ("until headrace get card_activity card=42 --jason | grep -q 3; do sleep 1; done", ["headrace get --jason"]),
+        ("diff <(headrace plan --jso) b", ["headrace plan --jso"]),
+        ("headrace --version", []),
+    ],
+)
+def test_a_verb_or_an_option_that_does_not_exist_is_found(command, faults):
+    assert list(unknown_words(command)) == faults
 
 
 def test_the_readme_shows_code_before_line_30_and_runs_it(tmp_path):

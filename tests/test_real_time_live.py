@@ -20,7 +20,7 @@ from headrace.topics import open_log
 from tests.kafka.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, settled, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.kafka, pytest.mark.xdist_group("live")]
 
 PER_SECOND, SECONDS, KILLS = 200, 20, 2
 PATIENCE = 400.0
@@ -32,14 +32,14 @@ partitions = 1
 """
 
 
-def test_killed_in_real_time_and_changed_to_micro_batches_and_back_every_value_is_the_reference(tmp_path):
+def test_killed_in_real_time_and_changed_to_micro_batches_and_back_every_value_is_the_reference(tmp_path, seed):
     folder = tmp_path / "shop"
     create(folder)
     file = folder / "headrace.toml"
     real_time = file.read_text().replace('mode = "micro-batch"', 'mode = "real-time"\nreal_time_batch = "5s"')
     file.write_text(real_time + SETTINGS)
     headrace(folder, "kafka", "up", "--port", str(free_ports(1)[0]))
-    chance = random.Random(11)
+    chance = random.Random(seed)
     try:
         shop = project.load(folder)
         (view,) = shop.views

@@ -8,13 +8,14 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.aggregate import AGGREGATES, Aggregate, aggregate
 from headrace.errors import DefinitionError
 from headrace.schema.types import Boolean, Decimal, Float, Integer, List, String, Timestamp, Type
 from tests.aggregate.cases import AGGREGATE_CASES, PARAMETERS, aggregates, events_of, folded, known
+from tests.budget import examples
 
 T = 30_000_000
 every_name = pytest.mark.parametrize("name", AGGREGATES)
@@ -30,7 +31,6 @@ def exact(name: str, kind: Type | None, *values: Any, **params: Any) -> Any:
 
 @every_name
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
 def test_tiles_merged_in_any_order_finish_in_the_defined_value(name: str, data: Any) -> None:
     asked = data.draw(aggregates(name))
     events = data.draw(events_of(asked.fed))
@@ -53,7 +53,7 @@ def test_nothing_finishes_in_the_defined_empty_value(asked: Aggregate) -> None:
 
 @every_name
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@examples(1 / 2)
 def test_a_value_has_the_declared_type(name: str, data: Any) -> None:
     asked = data.draw(aggregates(name))
     value = finished(asked, data.draw(events_of(asked.fed)))

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.aggregate import Moments, aggregate
@@ -43,7 +43,6 @@ def test_the_equality_rule_refuses_what_a_sum_of_squares_gives() -> None:
     offsets=st.lists(st.floats(-1, 1), min_size=2, max_size=30),
     cuts=st.lists(st.integers(0, 30), max_size=4),
 )
-@settings(max_examples=200, deadline=None)
 def test_the_spread_around_any_centre_is_right_in_any_tiles(
     centre: float, offsets: list[float], cuts: list[int]
 ) -> None:

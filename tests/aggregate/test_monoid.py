@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.aggregate.cases import KINDS, MONOID_CASES, events_of, folded, monoids, same
+from tests.budget import examples
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
-some = settings(max_examples=30, deadline=None)
+some = examples(1 / 2)
 
 
 @every_kind

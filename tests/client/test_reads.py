@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.clock import show_time
 from headrace.errors import DataError, HeadraceError, ProjectError
+from tests.budget import examples
 from tests.client.conftest import Calm, running
 from tests.serve.conftest import clicks, shops, users
 
@@ -82,7 +83,7 @@ def test_values_of_a_numpy_column_are_keys_too(client):
     assert client.features(shops, key).features == {"clicks_1h": 2}
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1, quiet=[HealthCheck.function_scoped_fixture])
 @given(key=st.text(max_size=20))
 def test_any_text_is_a_key_and_comes_back_as_it_is(client, key):
     assert client.features("users", {"user": key}).key == {"user": key}

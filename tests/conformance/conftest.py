@@ -14,6 +14,7 @@ from headrace.serve.reading import Reader
 from headrace.store import LmdbStore, Materialiser
 from headrace.store.protocol import Store
 from headrace.store.runs import FIRST_RUN
+from tests.budget import count_cases
 from tests.conformance.cases import EVERYTHING
 from tests.conformance.compare import Difference, Meaning, folded, row_differences, tile_differences, value_differences
 from tests.conformance.engines import ENGINES, Engine, Pairs
@@ -21,7 +22,8 @@ from tests.conformance.generated import generated
 from tests.conformance.scenarios import SCENARIOS
 from tests.conformance.world import FEW_COLUMNS, World, embedded_world, kafka_world
 
-GENERATED = 60
+SHARE = 2 / 5
+"""20 generated cases in `make test`, 200 in `make prove`."""
 
 
 class Result:
@@ -90,7 +92,7 @@ def world_of(
 ) -> Callable[[str], tuple[World, Meaning]]:
     """A world by its name and what it means, made when it is first asked for."""
     made: dict[str, tuple[World, Meaning]] = {}
-    cases = [*SCENARIOS.values(), *generated(GENERATED)]
+    cases = [*SCENARIOS.values(), *generated(count_cases(SHARE))]
 
     def of(name: str) -> tuple[World, Meaning]:
         if name not in made:

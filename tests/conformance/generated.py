@@ -9,12 +9,13 @@ from __future__ import annotations
 from decimal import Decimal as Exact
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from headrace.clock import DAY, HOUR, MINUTE, SECOND
+from tests.budget import run_seed
 from tests.conformance.cases import Case, Delivery, Sent
 from tests.conformance.definitions import GAP, LATENESS, SKEW
+from tests.draws import draw_cases
 
 _steps = (0, 1, SECOND, MINUTE, GAP, GAP + 1, 5 * MINUTE, 10 * MINUTE, HOUR, DAY)
 _moments = st.sampled_from([step + near for step in _steps for near in (-1, 0, 1)]) | st.integers(0, 30 * MINUTE)
@@ -52,22 +53,13 @@ streams = st.lists(events, min_size=1, max_size=16, unique_by=lambda sent: (sent
 
 
 def generated(count: int) -> list[Case]:
-    """So many different cases, the same ones in every run."""
+    """So many different cases, which the seed of the run decides."""
     found: dict[str, Case] = {}
 
-    @settings(
-        max_examples=2 * count,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(streams)
     def collect(sent: tuple[Sent, ...]) -> None:
         case = Case(f"generated-{len(found)}", sent)
         found.setdefault(repr(sent), case)
 
-    collect()
+    draw_cases(streams, 2 * count, run_seed(), collect)
     largest = sorted(found.values(), key=lambda case: -len(case.sent))[:count]
     return sorted(largest, key=lambda case: int(case.name.rpartition("-")[2]))

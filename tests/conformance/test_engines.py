@@ -10,6 +10,8 @@ import pytest
 from headrace.store import MemoryStore, ProgressRow, decode
 from tests.conformance.conftest import CASES
 
+pytestmark = pytest.mark.generated
+
 MET_FIRST = "a stream counts the copy that it meets first, and it reads partitions side by side"
 GAPS: dict[tuple[str, str], str] = {
     ("micro-batches", "copies_that_contradict_each_other"): MET_FIRST,

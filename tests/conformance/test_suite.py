@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from headrace.define.verdict import VERDICTS
 from headrace.run.reference import Outcome
 from headrace.serve.reading import Reader
 from headrace.store import MemoryStore, TileRow, decode, encode
 from headrace.store.changelog import Row
+from tests.budget import examples
 from tests.conformance.cases import Case, records_of
 from tests.conformance.compare import Identity, Meaning, folded, row_differences, tile_differences, value_differences
 from tests.conformance.definitions import PARTITIONS, plan_of
@@ -142,7 +143,7 @@ def test_the_same_cases_are_generated_every_time_and_differ_from_each_other():
 
 
 @given(sent=streams)
-@settings(max_examples=40)
+@examples(1 / 2)
 def test_a_case_means_the_same_alone_and_among_others(sent):
     tile_set = PLAN.tile_sets[0]
     alone, among = (Outcome(PLAN, records_of([*others, Case("one", sent)])).tiles(tile_set) for others in ([], OTHERS))

@@ -28,7 +28,7 @@ from headrace.world.files import write_payments
 from tests.demo.test_turning import shop
 from tests.evaluate.predicted import predicted
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.prove, pytest.mark.spark]
 
 SPINE = """
 SELECT id, card, merchant, amount, lat, lon, at, _arrived_at AS t, _arrived_at, _partition, _offset

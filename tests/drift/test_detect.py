@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.clock import DAY, HOUR
@@ -13,6 +13,7 @@ from headrace.drift import Settings, Watching
 from headrace.drift import detect as detecting
 from headrace.drift.calibrate import Budget, beyond, chosen, peaks, resampled, too_short
 from headrace.drift.detect import Detector, PageHinkley, River
+from tests.budget import examples
 from tests.drift.worlds import WEEK, errors
 
 MONTHLY = Budget(1.0, HOUR, 7)
@@ -63,7 +64,7 @@ def test_a_detector_of_river_finds_a_change(name):
     assert len([at for at in found if at < 400]) <= 2
 
 
-@settings(max_examples=30)
+@examples(1 / 2)
 @given(st.integers(0, 10_000))
 def test_peaks_are_what_a_detector_reaches(seed):
     steps = np.random.default_rng(seed).normal(-0.3, 1.0, (2, 50))

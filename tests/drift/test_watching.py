@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace.clock import HOUR
 from headrace.drift import Settings, Statistics, Watching, Window
 from headrace.errors import DataError
+from tests.budget import examples
 from tests.drift.worlds import QUICK, REFERENCES, START, WEEK, amounts, errors, hour, noise, together, usual
 
 CHANGE = 3 * WEEK
@@ -247,7 +248,7 @@ def story():
     return Told(windows, watched(windows).written())
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1 / 10, quiet=[HealthCheck.function_scoped_fixture])
 @given(splits=st.lists(st.integers(0, HOURS), max_size=5))
 def test_batches_and_restarts_change_nothing(story, splits):
     ends = [0, *sorted(splits), HOURS]
@@ -258,7 +259,7 @@ def test_batches_and_restarts_change_nothing(story, splits):
     assert watching.written() == story.end
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1 / 25, quiet=[HealthCheck.function_scoped_fixture])
 @given(seed=st.randoms(use_true_random=False))
 def test_statistics_that_were_merged_in_another_order_raise_the_same_alarms(story, seed):
     windows = [
@@ -273,7 +274,7 @@ def _merged(held, chance):
     return msgspec.structs.replace(held, mean=held.mean * (1 + chance.choice([-1, 0, 1]) * 2**-51))
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1 / 20, quiet=[HealthCheck.function_scoped_fixture])
 @given(late=st.lists(st.integers(0, 48), min_size=HOURS, max_size=HOURS))
 def test_it_does_not_matter_when_labels_come_as_long_as_they_come_in_time(story, late):
     given = msgspec.structs.replace(QUICK, labels_after=48 * HOUR)

@@ -12,7 +12,7 @@ import pytest
 FLIGHTS = Path(__file__).parent.parent.parent / "examples" / "flights"
 DAYS = ("--history", "2013-08-18", "--train", "2013-08-22", "--live", "2013-09-04", "--until", "2013-09-06")
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.xdist_group("live")]
 
 
 def test_two_days_of_flights_are_scored_evaluated_and_audited(tmp_path):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import reject
 
 from headrace.errors import ExpressionError
 from headrace.expression import Expression
+from tests.budget import count_cases, run_seed
+from tests.draws import draw_cases
 from tests.expression.asking import read
 from tests.expression.both_sides import differences
 from tests.expression.generated import COLUMNS, expressions, rows
@@ -27,19 +29,17 @@ OTHER_SETTINGS = {
 }
 
 
+SHARE = 2
+"""Spark compiles an expression once for all rows, so that more of them are affordable."""
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.generated]
+
+
 def generated(count: int, depth: int) -> list[Expression]:
-    """Different expressions, the same ones in every run."""
+    """Different expressions, which the seed of the run decides."""
     found: dict[str, Expression] = {}
 
-    @settings(
-        max_examples=2 * count,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(expressions(depth))
     def collect(text: str) -> None:
         try:
             expression = read(text)
@@ -49,26 +49,24 @@ def generated(count: int, depth: int) -> list[Expression]:
             reject()
         found[expression.text] = expression
 
-    collect()
+    draw_cases(expressions(depth), 3 * count, run_seed(), collect)
     return list(found.values())[:count]
 
 
-@pytest.mark.spark
 def test_python_and_spark_agree_on_random_expressions(spark: SparkSession) -> None:
-    chosen = generated(160, depth=2)
+    chosen = generated(count_cases(SHARE), depth=2)
 
-    assert len(chosen) == 160
-    assert not differences(spark, chosen, rows(200, seed=1), COLUMNS)
+    assert len(chosen) == count_cases(SHARE)
+    assert not differences(spark, chosen, rows(200, seed=run_seed()), COLUMNS)
 
 
-@pytest.mark.spark
 def test_the_meaning_does_not_depend_on_spark_settings(spark: SparkSession) -> None:
-    chosen = generated(160, depth=3)
+    chosen = generated(count_cases(SHARE), depth=3)
     before = {name: str(spark.conf.get(name)) for name in OTHER_SETTINGS}
     try:
         for name, setting in OTHER_SETTINGS.items():
             spark.conf.set(name, setting)
-        assert not differences(spark, chosen, rows(200, seed=2), COLUMNS)
+        assert not differences(spark, chosen, rows(200, seed=run_seed() + 1), COLUMNS)
     finally:
         for name, setting in before.items():
             spark.conf.set(name, setting)

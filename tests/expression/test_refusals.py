@@ -6,7 +6,7 @@ import logging
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import ExpressionError, HeadraceError
@@ -256,7 +256,6 @@ ESCAPE ANY ALL DISTINCT FILTER LATERAL ROW STRUCT ARRAY MAP COLLATE AT TIME ZONE
 WORDS = st.sampled_from(VOCABULARY.split())
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.one_of(st.lists(WORDS, max_size=12).map(" ".join), st.text(max_size=30), st.lists(WORDS).map("".join)))
 def test_any_text_is_read_or_refused_with_an_error_of_ours_and_in_silence(text: str) -> None:
     lines: list[str] = []

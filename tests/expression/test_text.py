@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from headrace.errors import ExpressionError
 from headrace.expression import Column, parse
@@ -75,7 +75,6 @@ def test_a_column_named_like_a_keyword_is_quoted() -> None:
     assert parse(expression.text, columns) == expression
 
 
-@settings(max_examples=300, deadline=None)
 @given(expressions(3))
 def test_the_text_of_any_expression_reads_back_to_it(text: str) -> None:
     try:

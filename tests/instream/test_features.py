@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -31,7 +31,6 @@ def features_over(store):
 
 
 @given(records=streams, seed=st.integers(0, 999))
-@settings(max_examples=60)
 def test_every_event_sees_what_the_reference_knows_at_its_place_itself_included(records, seed):
     chance, outcome = random.Random(seed), Outcome(plan, records)
     counted = [each for each in outcome.judged["payments"] if each.contributes]
@@ -54,7 +53,6 @@ def test_every_event_sees_what_the_reference_knows_at_its_place_itself_included(
 
 
 @given(records=streams)
-@settings(max_examples=60)
 def test_verdicts_one_by_one_are_those_of_the_reference(records):
     wanted = {(each.place, each.verdict) for each in Outcome(plan, records).judged["payments"]}
     assert {(each.place, each.verdict) for each in Admit(payments).judge_all(records)} == wanted

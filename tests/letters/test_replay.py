@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -207,7 +207,6 @@ cuts = st.lists(st.tuples(st.integers(0, 8), st.sampled_from(["before", "after",
 
 
 @given(cuts=cuts, compact=st.booleans(), others=st.integers(0, 3))
-@settings(max_examples=200)
 def test_every_letter_is_appended_exactly_once_wherever_replays_are_cut_off(cuts, compact, others):
     log = prepared(Dying(), [letter(number, good(f"u{number}")) for number in range(7)])
     before, module.PART = module.PART, 3

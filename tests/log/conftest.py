@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 
 from headrace.clock import MILLISECOND, SECOND, Clock
 from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Log, MemoryLog
 from headrace.log.kafka import KafkaLog
 from headrace.log.topic import NAME
+from tests.budget import examples
 
 START = 1_767_225_600 * SECOND
 
@@ -135,8 +136,7 @@ class Fresh:
     def holds(self, test: Callable[[], None]) -> None:
         """Try a generated case: as often as the log is quick."""
         quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.nested_given]
-        examples = 8 if self.kind == "kafka" else 30
-        settings(max_examples=examples, deadline=None, suppress_health_check=quiet)(test)()
+        examples(1 / 10 if self.kind == "kafka" else 1 / 2, quiet=quiet)(test)()
 
 
 @pytest.fixture(params=LOGS)

@@ -108,6 +108,7 @@ def test_an_unknown_partition_is_refused(log, partition):
 # appending
 
 
+@pytest.mark.generated
 def test_what_goes_in_comes_out_where_the_log_said(fresh):
     @given(batches=st.lists(st.lists(messages, max_size=8), max_size=6), limit=st.integers(1, 5))
     def holds(batches, limit):
@@ -278,6 +279,7 @@ def test_a_limit_of_nothing_is_refused(log):
     assert refusal(lambda: log.read("t", 0, 0, limit=0)) == "bad-argument"
 
 
+@pytest.mark.generated
 def test_a_time_is_found_where_the_first_record_at_or_after_it_is(fresh):
     @given(steps=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=20))
     def holds(steps):
@@ -525,6 +527,7 @@ def test_the_last_record_survives_compaction_so_that_readers_reach_the_end(local
     assert [(r.offset, r.value) for r in local_log.read("t", 0, 0)] == [(1, None)]
 
 
+@pytest.mark.generated
 def test_compaction_loses_no_key_and_blocks_no_reader(fresh_local):
     @given(
         steps=st.lists(
@@ -571,6 +574,7 @@ def test_compaction_loses_no_key_and_blocks_no_reader(fresh_local):
 # bounded slices
 
 
+@pytest.mark.generated
 def test_bounded_reads_take_everything_once_in_the_order_of_arrival(fresh):
     @given(
         steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(1, 4)), max_size=20),

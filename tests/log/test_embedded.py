@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Message, Record, Retention, follow
 from headrace.log.database import Database, connect, flocked
 from headrace.log.frame import MOST_BYTES, MOST_RECORDS
+from tests.budget import examples
 from tests.log.conftest import HandClock
 from tests.log.test_conformance import all_records, values
 
@@ -130,7 +131,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1 / 2, quiet=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1), damage=st.sampled_from(["cut", "flip", "junk"]))
 def test_a_torn_write_never_becomes_a_record(killed, tmp_path_factory, share, damage):
     folder = tmp_path_factory.mktemp("torn")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -21,6 +21,7 @@ from headrace.plan.build import build
 from headrace.run.equality import differences
 from headrace.run.reference import Outcome
 from headrace.testing import record
+from tests.budget import examples
 from tests.past.told import answered
 from tests.streams import BASE, every_aggregate, every_window, payments, seeded, streams, times
 
@@ -93,7 +94,6 @@ def wrong(outcome: Outcome, view: View, moments: Sequence[tuple[int, ...]], mode
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 @given(records=streams, moments=st.lists(times, min_size=1, max_size=8))
-@settings(max_examples=60)
 def test_values_are_the_references(view: View, mode: Mode, records: list[Record], moments: list[int]) -> None:
     outcome = Outcome(build([view]), records)
     assert wrong(outcome, view, [(t,) for t in moments], mode) == []
@@ -114,7 +114,7 @@ def test_the_parts_in_which_moments_are_worked_through_do_not_matter(monkeypatch
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@examples(1 / 2)
 def test_every_type_of_value_is_as_the_reference_has_it(data: st.DataObject) -> None:
     import decimal
 
@@ -145,7 +145,6 @@ def test_every_type_of_value_is_as_the_reference_has_it(data: st.DataObject) -> 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 @given(records=streams)
-@settings(max_examples=60)
 def test_a_rows_own_event_counts_with_all_that_stand_before_it_in_the_log(view: View, records: list[Record]) -> None:
     outcome = Outcome(build([view]), records)
     rows = [(key, event.arrived_at, event) for key in outcome.keys(view) for event in outcome.events(view, key)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -29,7 +29,6 @@ def tiles_of(outcome, key, before):
 
 
 @given(records=streams, t=times)
-@settings(max_examples=300)
 def test_merging_tiles_gives_the_value_of_the_single_events_for_every_window(records, t):
     outcome = Outcome(plan, records)
     for key in outcome.keys(every_window):
@@ -40,7 +39,6 @@ def test_merging_tiles_gives_the_value_of_the_single_events_for_every_window(rec
 
 
 @given(records=streams, t=times)
-@settings(max_examples=150)
 def test_merging_tiles_gives_the_value_of_the_single_events_for_every_aggregate(records, t):
     outcome = Outcome(plan, records)
     for key in outcome.keys(every_aggregate):
@@ -55,7 +53,6 @@ pauses = st.lists(
 
 
 @given(pauses=pauses, wait=st.sampled_from([1, MINUTE, 90 * SECOND, 90 * SECOND + 1]), shift=st.integers(0, 5 * MINUTE))
-@settings(max_examples=300)
 def test_a_session_from_tiles_breaks_exactly_where_a_pause_is_longer_than_the_gap(pauses, wait, shift):
     moments = [BASE + shift + sum(pauses[: at + 1]) for at in range(len(pauses))]
     records = [record(payments, id=str(at), card="a", cents=1, at=moment) for at, moment in enumerate(moments)]
@@ -68,7 +65,6 @@ def test_a_session_from_tiles_breaks_exactly_where_a_pause_is_longer_than_the_ga
 
 
 @given(records=streams, t=times, finer=st.sampled_from([2, 5, 10, 64]))
-@settings(max_examples=100)
 def test_the_stored_grain_never_changes_a_value(records, t, finer):
     fine_set = dataclasses.replace(tile_set, grain=tile_set.grain // finer)
     outcome = Outcome(plan, records)
@@ -159,7 +155,6 @@ def on_time_copies(records):
 
 
 @given(records=streams, order=st.lists(st.integers(0, 2), max_size=60), spread=st.sampled_from([0, SECOND, 5 * MINUTE]))
-@settings(max_examples=300)
 def test_deduplication_that_forgets_after_lateness_skew_and_spread_counts_every_event_once(records, order, spread):
     read = on_time_copies(interleaved(records, order, spread))
     counted = Counter(live_deduplication(read, LATENESS + SKEW + spread))
@@ -180,7 +175,6 @@ def test_a_shorter_horizon_would_count_an_event_twice():
 
 
 @given(records=streams, tiles_ahead=st.integers(-10, 40), guard=st.sampled_from([0, 1, MINUTE]))
-@settings(max_examples=200)
 def test_a_batch_before_and_a_stream_from_the_hand_over_make_every_tile_once(records, tiles_ahead, guard):
     handover = BASE + tiles_ahead * tile_set.grain
     cut = handover + LATENESS + guard

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import SchemaError
@@ -26,7 +26,6 @@ def refused(writer: Struct, reader: Struct, seed: int, count: int = 12) -> list[
     return [(record, fault) for record in records if (fault := other(record).fault) is not None]
 
 
-@settings(max_examples=200)
 @given(schema_pairs, st.integers(0, 2**32))
 def test_a_new_reader_reads_old_records_when_judged_backward(pair: tuple[Struct, Struct], seed: int):
     old, new = pair
@@ -34,7 +33,6 @@ def test_a_new_reader_reads_old_records_when_judged_backward(pair: tuple[Struct,
         assert refused(old, new, seed) == []
 
 
-@settings(max_examples=200)
 @given(schema_pairs, st.integers(0, 2**32))
 def test_an_old_reader_reads_new_records_when_judged_forward(pair: tuple[Struct, Struct], seed: int):
     old, new = pair

@@ -7,12 +7,13 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import DataError, HeadraceError
 from headrace.score import Column, Output, Scorer
 from headrace.score.predict import OfMatrix, OfRow
+from tests.budget import examples
 from tests.score.models import manifest
 
 N = (Column("n", "integer", ""),)
@@ -213,7 +214,6 @@ CELLS = {
 ROWS = st.lists(st.fixed_dictionaries({name: st.none() | cells for name, cells in CELLS.items()}), min_size=1)
 
 
-@settings(max_examples=60)
 @given(rows=ROWS)
 def test_rows_and_columns_become_the_same_numbers_to_the_last_bit(rows):
     seen = []
@@ -228,7 +228,7 @@ def test_rows_and_columns_become_the_same_numbers_to_the_last_bit(rows):
     assert seen[0] == seen[1]
 
 
-@settings(max_examples=25)
+@examples(1 / 2)
 @given(rows=ROWS)
 def test_a_model_of_rows_is_given_the_same_row_from_columns(rows):
     seen = []

@@ -6,7 +6,7 @@ import random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -18,6 +18,7 @@ from headrace.run.reference import Outcome, contributing
 from headrace.serve.reading import Reader
 from headrace.store import Gone, HandOver, LmdbStore, Materialiser, MemoryStore, ProgressRow, Store, TileRow, encode
 from headrace.testing import record
+from tests.budget import examples
 from tests.serve.shape import rows_of, to_json
 from tests.streams import BASE, every_aggregate, every_window, payments, seeded, streams, times
 
@@ -46,7 +47,6 @@ def changelog(outcome, t, order):
 
 
 @given(records=streams, t=times, seed=st.integers(0, 99))
-@settings(max_examples=150)
 def test_a_read_gives_the_reference_value_for_every_window(records, t, seed):
     outcome = Outcome(plan, records)
     reader = Reader(plan, fill(MemoryStore(), changelog(outcome, t, random.Random(seed))))
@@ -56,7 +56,6 @@ def test_a_read_gives_the_reference_value_for_every_window(records, t, seed):
 
 
 @given(records=streams, t=times, seed=st.integers(0, 99))
-@settings(max_examples=75)
 def test_a_read_gives_the_reference_value_for_every_aggregate(records, t, seed):
     outcome = Outcome(plan, records)
     reader = Reader(plan, fill(MemoryStore(), changelog(outcome, t, random.Random(seed))))
@@ -110,7 +109,6 @@ later = st.integers(10, 120).map(lambda minutes: BASE + minutes * MINUTE) | time
 
 
 @given(records=crowded, t=later, seed=st.integers(0, 99))
-@settings(max_examples=50)
 def test_a_read_from_levels_gives_the_reference_value_for_every_window(records, t, seed):
     outcome = Outcome(plan, records)
     reader = Reader(plan, grown(outcome, t, random.Random(seed)))
@@ -119,7 +117,7 @@ def test_a_read_from_levels_gives_the_reference_value_for_every_window(records, 
 
 
 @given(records=crowded, t=later, seed=st.integers(0, 99))
-@settings(max_examples=30)
+@examples(1 / 2)
 def test_a_read_from_levels_gives_the_reference_value_for_every_aggregate(records, t, seed):
     outcome = Outcome(plan, records)
     reader = Reader(plan, grown(outcome, t, random.Random(seed)))
@@ -128,7 +126,7 @@ def test_a_read_from_levels_gives_the_reference_value_for_every_aggregate(record
 
 
 @given(records=streams, t=times)
-@settings(max_examples=10)
+@examples(1 / 5)
 def test_a_read_from_files_gives_the_reference_value(tmp_path_factory, records, t):
     outcome = Outcome(plan, records)
     with LmdbStore(tmp_path_factory.mktemp("store")) as store:
@@ -342,7 +340,6 @@ def progress_of(as_of):
 
 
 @given(records=streams, seed=st.integers(0, 99), later=st.integers(0, 400))
-@settings(max_examples=60)
 def test_a_lifetime_of_which_tiles_have_gone_is_the_reference_value(records, seed, later):
     """Whatever was merged into a base, at whatever moments, and what came late after that."""
     lifetime = hr.view(

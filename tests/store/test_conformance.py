@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.store import Gone, ProgressRow, TileRow
+from tests.budget import examples
 from tests.store.rows import KEYS, LONG_KEYS, TOPIC, contents, fold, rows
 
 
@@ -16,7 +17,6 @@ def row(version=1, key=("42",), tile=0, lane="on_time", n=0, run="r1", tile_set=
     return TileRow(tile_set, run, key, tile, lane, version, b'{"count_1":%d}' % n)
 
 
-@settings(max_examples=60)
 @given(given_rows=rows, cuts=st.lists(st.integers(0, 30), max_size=4), back=st.data())
 def test_any_batching_replay_and_reopening_ends_in_the_plain_fold(shelves, given_rows, cuts, back):
     with shelves() as shelf:
@@ -33,7 +33,7 @@ def test_any_batching_replay_and_reopening_ends_in_the_plain_fold(shelves, given
         assert (stats.keys, stats.tiles) == (len({key[:4] for key in tiles}), len(tiles))
 
 
-@settings(max_examples=25)
+@examples(1 / 2)
 @given(given_rows=rows, size=st.integers(1, 7))
 def test_a_replay_from_the_very_start_in_small_batches_changes_nothing(shelves, given_rows, size):
     with shelves() as shelf:

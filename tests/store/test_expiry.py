@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import HeadraceError
@@ -232,7 +232,6 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=50)
 @given(steps=actions)
 def test_a_lifetime_is_the_sum_of_all_tiles_after_any_history(shelves, steps):
     """On-time tiles come in order of time and are final once progress has passed them; late ones come as they like."""

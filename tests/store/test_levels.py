@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import DataError
@@ -259,7 +259,6 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(steps=actions, edges=st.lists(st.integers(-5, 400), min_size=2, max_size=8), level=st.integers(1, 4))
 def test_reads_with_levels_are_reads_without_them_after_any_history(shelves, steps, edges, level):
     with shelves() as shelf:

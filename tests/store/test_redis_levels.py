@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.store import Gone, ProgressRow, RedisStore, TileRow
 from headrace.store.levels import EVER, Band
+from tests.budget import examples
 from tests.store.folds import GRAIN, Counting, told
 from tests.store.rows import TOPIC, fold
 
@@ -128,7 +129,7 @@ def test_a_process_that_died_while_it_made_rows_leaves_the_work_to_the_next(two)
 places = st.lists(st.integers(0, 120), min_size=1, max_size=8)
 
 
-@settings(max_examples=30)
+@examples(1 / 2)
 @given(first=st.integers(40, 100), changes=st.lists(places, min_size=1, max_size=6), edges=st.integers(0, 60))
 def test_whatever_happens_between_reading_and_writing_a_read_is_the_fold(redis_server, first, changes, edges):
     name, merge = f"levels-{next(numbers)}", Interrupted()

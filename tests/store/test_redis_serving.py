@@ -12,7 +12,7 @@ import urllib.error
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import project
@@ -22,6 +22,7 @@ from headrace.run.reference import Outcome
 from headrace.serve.reading import Reader
 from headrace.store import MemoryStore, ProgressRow, RedisStore, TileRow, encode
 from headrace.testing import record
+from tests.budget import examples
 from tests.serve.shape import rows_of
 from tests.serve.test_reading import changelog, fill, plan
 from tests.serve.test_server import PATIENCE, PROJECT, RUN, asked, until
@@ -32,7 +33,7 @@ numbers = itertools.count()
 
 
 @given(records=streams, t=times, seed=st.integers(0, 99))
-@settings(max_examples=20)
+@examples(2 / 5)
 def test_a_read_gives_what_it_gives_over_memory(redis_server, records, t, seed):
     outcome = Outcome(plan, records)
     rows = changelog(outcome, t, random.Random(seed))

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace.log import MemoryLog, Message
 from headrace.store import Materialiser, RedisStore, TileRow, decode, encode, materialise
+from tests.budget import examples
 from tests.store.rows import TOPIC, contents, fold, rows
 
 PARTITIONS = 2
@@ -46,7 +47,7 @@ numbers = itertools.count()
 actions = st.lists(st.tuples(st.sampled_from(["one", "other", "other inside one"]), rows, rows), max_size=6)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1 / 2, quiet=[HealthCheck.function_scoped_fixture])
 @given(steps=actions, batch=st.integers(1, 8))
 def test_the_store_is_at_every_moment_the_fold_up_to_its_position(redis_server, monkeypatch, steps, batch):
     monkeypatch.setattr(materialise, "BATCH", batch)

@@ -1,0 +1,151 @@
+"""The pytest plugin that keeps the account: `--account FILE` writes it, `--budgets FILE` fails a run that is too dear.
+
+Every process of pytest-xdist books what its tests use; the one that started them adds up. A fixture that several tests
+share is booked under its own name, and not under the test that happens to be the first.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.accounting.cpu import ProcessTree, read_machine
+from tests.accounting.expense import Expense, fixture_name, folder_of
+from tests.accounting.report import Account
+from tests.accounting.rules import find_excess, read_budgets
+from tests.budget import run_seed
+
+SMALL = 0.1
+"""A shared fixture of fewer seconds stays with its first test."""
+KEY = "accounting"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("accounting")
+    group.addoption("--account", metavar="FILE", help="write what each test used to this file")
+    group.addoption("--budgets", metavar="FILE", help="fail a run that used more than this file allows")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--account") or config.getoption("--budgets"):
+        config.pluginmanager.register(Accountant(config), "accountant")
+
+
+class Accountant:
+    """Books tests and shared fixtures in this process, and the books of other processes when they end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._is_worker = hasattr(config, "workerinput")
+        self._tree = ProcessTree()
+        self._entries: list[Expense] = []
+        self._cpu_of_workers = 0.0
+        self._phases: dict[str, float] = {}
+        self._outcome = "passed"
+        self._shared: list[tuple[float, float]] = []
+        self._began = (time.monotonic(), read_machine(), self._tree.read_cpu(), os.getloadavg()[0])
+
+    def pytest_sessionstart(self) -> None:
+        self._tree.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._phases, self._outcome, self._shared = {}, "passed", [(0.0, 0.0)]
+        before = self._tree.read_cpu()
+        try:
+            return (yield)
+        finally:
+            (seconds, cpu), name = self._shared[0], item.nodeid.partition("@")[0]
+            self._entries.append(
+                Expense(
+                    name,
+                    folder_of(name),
+                    self._phases.get("setup", 0.0) + self._phases.get("call", 0.0) - seconds,
+                    self._tree.read_cpu() - before - cpu,
+                    self._outcome,
+                    item.get_closest_marker("prove") is not None,
+                )
+            )
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        self._phases[report.when] = report.duration
+        if report.outcome != "passed" and self._outcome != "failed":
+            self._outcome = report.outcome
+        return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        if fixturedef.scope == "function" or not self._shared:
+            return (yield)
+        began, before = time.monotonic(), self._tree.read_cpu()
+        self._shared.append((0.0, 0.0))
+        try:
+            return (yield)
+        finally:
+            inner_seconds, inner_cpu = self._shared.pop()
+            seconds, cpu = time.monotonic() - began, self._tree.read_cpu() - before
+            outer_seconds, outer_cpu = self._shared[-1]
+            own_seconds, own_cpu = seconds - inner_seconds, cpu - inner_cpu
+            if own_seconds >= SMALL:
+                param = str(getattr(request, "param_index", 0)) if hasattr(request, "param") else None
+                name, folder = fixture_name(fixturedef.baseid, fixturedef.argname, param)
+                self._entries.append(Expense(name, folder, own_seconds, own_cpu))
+            else:
+                seconds, cpu = inner_seconds, inner_cpu
+            self._shared[-1] = (outer_seconds + seconds, outer_cpu + cpu)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        book = getattr(node, "workeroutput", {}).get(KEY)
+        if book is not None:
+            self._cpu_of_workers += book["cpu"]
+            self._entries += [Expense(**entry) for entry in book["entries"]]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        cpu = self._tree.read_cpu() - self._began[2]
+        self._tree.stop()
+        if self._is_worker:
+            book = {"cpu": cpu, "entries": [asdict(entry) for entry in self._entries]}
+            self._config.workeroutput[KEY] = book  # type: ignore[attr-defined]
+            return
+        if self._cpu_of_workers:  # they are our children, and their books are better than what is left of them
+            cpu = self._cpu_of_workers + sum(os.times()[:2])
+        self.account = self._close(cpu)
+        if file := self._config.getoption("--account"):
+            self.account.write(self._config.rootpath / file)
+        if budgets := self._config.getoption("--budgets"):
+            self._fail(session, find_excess(self.account.entries, read_budgets(Path(budgets)), self.account.others))
+
+    def _close(self, cpu: float) -> Account:
+        began, machine, _, load = self._began
+        seconds = time.monotonic() - began
+        others = max(0.0, read_machine() - machine - cpu) / (seconds * (os.cpu_count() or 1))
+        return Account(run_seed(), seconds, cpu, (load, os.getloadavg()[0]), min(1.0, others), tuple(self._entries))
+
+    def _fail(self, session: pytest.Session, excess: dict[str, str]) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        for name, sentence in excess.items():
+            place = (name.partition("::")[0], 0, name)
+            report = pytest.TestReport(name, place, {}, "failed", f"{name} {sentence}", "call")
+            terminal.stats.setdefault("failed", []).append(report)
+        if excess and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self.excess = excess
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("what it took")
+        for line in self.account.lines():
+            terminalreporter.line(line)
+        for name, sentence in getattr(self, "excess", {}).items():
+            terminalreporter.line(f"over its limit: {name} {sentence}", red=True)

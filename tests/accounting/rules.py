@@ -1,0 +1,83 @@
+"""The limits of a run: seconds of a test, CPU-seconds of a folder. What is over them fails the run, one line each.
+
+Seconds are stretched by what others use of the machine meanwhile; CPU-seconds need no such help.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.accounting.expense import Expense
+
+LIMIT = 20.0
+"""Seconds that a test may take, set-up included."""
+MOST_STRETCH = 4.0
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Seconds that a test may take beyond the limit, and why."""
+
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Tests that may take longer, by the beginning of their names, and the CPU-seconds of each folder."""
+
+    tests: Mapping[str, Allowance]
+    folders: Mapping[str, float]
+
+    def seconds_of(self, name: str) -> float:
+        """The limit of a test."""
+        return max((given.seconds for prefix, given in self.tests.items() if name.startswith(prefix)), default=LIMIT)
+
+
+def read_budgets(file: Path) -> Budgets:
+    """The budgets of a file; an allowance without a reason is an error."""
+    content = tomllib.loads(file.read_text(encoding="utf-8"))
+    allowances = {name: Allowance(**given) for name, given in content.get("tests", {}).items()}
+    silent = [name for name, given in allowances.items() if not given.reason.strip()]
+    if silent:
+        raise ValueError(f"{file.name}: say why these tests may take longer: {', '.join(silent)}")
+    return Budgets(allowances, content.get("folders", {}))
+
+
+def stretch(others: float) -> float:
+    """How much longer a test may take when others use this share of the machine.
+
+    >>> stretch(0.0), stretch(0.5), stretch(1.0)
+    (1.0, 2.0, 4.0)
+    """
+    return 1 / max(1 - others, 1 / MOST_STRETCH)
+
+
+def sum_folders(entries: Iterable[Expense]) -> dict[str, float]:
+    """CPU-seconds of each folder, the dearest first."""
+    sums: dict[str, float] = defaultdict(float)
+    for entry in entries:
+        sums[entry.folder] += entry.cpu
+    return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
+
+
+def find_excess(entries: Iterable[Expense], budgets: Budgets, others: float) -> dict[str, str]:
+    """What is over its limit: a test, a fixture or a folder, each with a sentence."""
+    entries, found = [entry for entry in entries if not entry.is_prove], {}
+    for entry in entries:
+        limit = budgets.seconds_of(entry.name) * stretch(others)
+        if entry.seconds > limit:
+            found[entry.name] = (
+                f"took {entry.seconds:.1f} s, and may take {limit:.1f} s. Make it shorter, mark it prove, "
+                "or list it in tests/budgets.toml with a reason."
+            )
+    for folder, used in sum_folders(entries).items():
+        if folder not in budgets.folders:
+            found[folder] = f"used {used:.1f} CPU-seconds, and has no budget in tests/budgets.toml."
+        elif used > budgets.folders[folder]:
+            found[folder] = f"used {used:.1f} CPU-seconds, and its budget is {budgets.folders[folder]:g}."
+    return found
