@@ -1,4 +1,4 @@
-"""`python -m scripts.mutations`: try the named mutations, and with a seed as many chosen by it; fail if one survives."""
+"""Try the named mutations, and with a seed as many chosen by it; fail when one survives."""
 
 from __future__ import annotations
 
