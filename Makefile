@@ -1,6 +1,6 @@
 # Every target brings what it needs: on a fresh Debian machine with Python 3.11 and a JDK 17, `make demo` is enough.
 #
-#   make install | demo | test | test-fast | lint | docs | bench | bench-NAME | lock | clean | help
+#   make install | demo | test | test-fast | mutations | lint | docs | bench | bench-NAME | lock | clean | help
 #
 # JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes, and
 # PART=2 only its second part, where it has several.
@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-fast lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
+.PHONY: help install demo test test-fast mutations lint docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test: $(READY) java jars classes redis ## everything, Spark and a Kafka broker i
 
 test-fast: $(READY) redis ## what needs no JVM, in under a minute
 	$(PYTEST) -m "not spark and not kafka"
+
+mutations: $(READY) java jars classes redis ## break the code on purpose, and see that tests notice; SEED=n for 20 more that n chooses
+	$(BIN)/python -m scripts.mutations $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 lint: $(READY) ## style, types, layers
 	$(BIN)/ruff check

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-VARIABLE = "HEADRACE_MUTATED_SOURCE"
-"""The environment variable with the folder that `headrace` must come from."""
+VARIABLE = "MUTATED_SOURCE"
+"""The environment variable with the folder that `headrace` must come from; no setting of Headrace's own."""
 
 
 def pytest_configure() -> None:
