@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for mutation in chosen:
                 _say(f"{mutation.name}: {describe_change(mutation, (ROOT / mutation.file).read_text('utf-8'))}")
             return 0
-        return _try_all(ROOT, chosen, read_equivalents())
+        return _try_all(ROOT, chosen, read_equivalents(), near=asked.near)
     except MutationError as error:
         sys.stderr.write(f"error: {error}\n")
         return 3
@@ -38,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="also try mutations that this number chooses")
     parser.add_argument("--count", type=int, default=20, help="how many of those (20)")
     parser.add_argument("--only", metavar="NAME", help="only mutations with this text in their name")
+    parser.add_argument("--near", action="store_true", help="of chosen ones run only the nearest tests: a quick look")
     parser.add_argument("--list", action="store_true", help="show them and try none")
     return parser
 
@@ -52,7 +53,7 @@ def _chosen(root: Path, asked: argparse.Namespace) -> list[Mutation]:
     return found
 
 
-def _try_all(root: Path, chosen: Sequence[Mutation], equivalents: Sequence[EquivalentChange]) -> int:
+def _try_all(root: Path, chosen: Sequence[Mutation], equivalents: Sequence[EquivalentChange], *, near: bool) -> int:
     missed = 0
     with tempfile.TemporaryDirectory(prefix="headrace-mutations-") as folder:
         copy = TreeCopy(root, Path(folder) / "tree")
@@ -63,7 +64,7 @@ def _try_all(root: Path, chosen: Sequence[Mutation], equivalents: Sequence[Equiv
                 continue
             began = time.monotonic()
             stages = [Stage(mutation.tests)] if mutation.tests else stages_for(root, mutation.file)
-            finding = copy.try_mutation(mutation, stages)
+            finding = copy.try_mutation(mutation, stages[:1] if near else stages)
             missed += finding.end != "caught"
             _say(report_line(finding, source, time.monotonic() - began))
     _say(f"{len(chosen)} mutations, {missed} not caught")
