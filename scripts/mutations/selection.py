@@ -45,11 +45,14 @@ def stages_for(root: Path, module: str) -> list[Stage]:
 def near_tests(root: Path, module: str) -> list[str]:
     """Test files of a module: the one of its name, those that import it, those of its folder."""
     parts = Path(module).with_suffix("").parts[2:]
-    folder, name = root.joinpath("tests", *parts[:-1]), parts[-1]
+    name, folder = parts[-1], root.joinpath("tests", *parts[:-1])
     own = [folder / f"test_{name}.py"]
+    while not folder.is_dir():
+        own.append(folder.parent / f"test_{folder.name}.py")
+        folder = folder.parent
     among = sorted((root / "tests").rglob("test_*.py"))
     importing = [file for file in among if _imports(file.read_text("utf-8"), parts)]
-    beside = sorted(folder.glob("test_*.py")) if len(parts) > 1 else []
+    beside = sorted(folder.glob("test_*.py")) if folder != root / "tests" else []
     found = [file.relative_to(root).as_posix() for file in [*own, *importing, *beside] if file.is_file()]
     return [test for test in dict.fromkeys(found) if test not in FAR]
 
