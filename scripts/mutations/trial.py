@@ -25,7 +25,7 @@ LEFT_BEHIND = (".git", ".venv", "__pycache__", "*.pyc", ".hypothesis", ".*_cache
 MOST_BROKEN = 5
 """Tests that may fail on the copy as it was before nothing is believed any more."""
 Run = Callable[[Stage, Sequence[str]], "TestRun"]
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s:]+\.py(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 _PASSED, _FAILURES, _INTERRUPTED, _NONE = 0, 1, 2, 5
 
 
@@ -99,7 +99,7 @@ class TreeCopy:
             return TestRun(code, None, output)
         if code not in (_FAILURES, _INTERRUPTED) or failed is None:
             raise MutationError(f"pytest ended with {code} and named no test:\n{output[-2000:]}")
-        return TestRun(code, failed.group(1).partition(" - ")[0], output)
+        return TestRun(code, failed.group(1), output)
 
 
 class _Broken:

@@ -203,6 +203,12 @@ def test_the_longest_lateness_of_a_budget_fits_and_a_second_more_does_not():
     assert model.longest(10) is None
 
 
+def test_where_the_budget_is_that_of_no_lateness_none_is_the_longest():
+    model = StateModel(gathered({0: [0] * 50_000}), 0, (TileCost("t", MINUTE, 10, 100.0, 1000.0, False),))
+    least = model.state(0).bytes
+    assert (model.longest(least), model.longest(least - 1)) == (0, None)
+
+
 def test_bytes_of_a_row_come_from_spark_when_it_has_told_of_enough():
     (tiles,) = build([users]).tile_sets
     supposed = cost(tiles, 5)
