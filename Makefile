@@ -1,6 +1,6 @@
 # Every target brings what it needs: on a fresh Debian machine with Python 3.11 and a JDK 17, `make demo` is enough.
 #
-#   make install | demo | test | test-fast | prove | lint | docs | bench | bench-NAME | lock | clean | help
+#   make install | demo | test | test-fast | prove | mutations | lint | docs | bench | bench-NAME | lock | clean | help
 #
 # JSON=1 makes the demo print one JSON object; QUICK=1 makes a benchmark take a first look of at most three minutes, and
 # PART=2 only its second part, where it has several. SEED=n gives tests their seed, MINUTES=n the time that `prove` has.
@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-fast prove set-up lint checks docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
+.PHONY: help install demo test test-fast prove mutations set-up lint checks docs bench $(BENCHMARKS:%=bench-%) lock clean java jars classes redis wrk
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ prove: set-up ## what repeats at length, with new seeds until MINUTES are over; 
 	$(BIN)/python -m scripts.prove $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 set-up: $(READY) java jars classes redis
+
+mutations: set-up ## break the code on purpose, and see that tests notice; SEED=n for 20 more that n chooses
+	$(BIN)/python -m scripts.mutations $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 lint: $(READY) ## style, types, layers
 	@scripts/timed lint $(MAKE) --no-print-directory checks

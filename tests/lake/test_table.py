@@ -30,6 +30,13 @@ def test_files_and_counters_are_committed_together(silver):
     )
 
 
+def test_no_version_of_a_table_has_files_without_their_counters_or_counters_without_their_files(silver):
+    add(silver, [event(1)], {"batch": 1})
+    add(silver, [event(2)], {"batch": 2})
+    versions = [LakeTable.there(silver.uri, SHAPE, version=at) for at in range(silver.delta.version() + 1)]
+    assert {(each.delta.count(), each.counter("batch") or 0) for each in versions} == {(0, 0), (1, 1), (2, 2)}
+
+
 def test_a_writer_that_missed_a_commit_is_refused_and_adds_nothing(silver):
     late = LakeTable(silver.uri, SHAPE)
     add(silver, [event(1)], {"batch": 1})

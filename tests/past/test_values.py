@@ -207,6 +207,18 @@ def test_a_pause_of_the_gap_goes_on_with_a_session_and_a_longer_one_ends_it() ->
     assert found == [3, 3, 0, 1, 1, 0, 2, 2, 0, 3, 3, 0]
 
 
+def test_a_session_goes_on_over_an_event_that_is_still_under_way() -> None:
+    gap, at = 3 * MINUTE, BASE + HOUR
+    made = [
+        record(payments, id=f"{card}{pause}", card=card, at=at + pause, arrived_at=at + (HOUR if pause == 1 else pause))
+        for card, last in (("a", gap), ("b", gap + 1))
+        for pause in (0, 1, last)  # the second arrives an hour later
+    ]
+    outcome = Outcome(build([every_window]), made)
+    rows = [((card,), at + gap + 2, None) for card in "ab"]
+    assert [each["session"] for each in answered(outcome, every_window, rows, "as_known")] == [2, 1]
+
+
 def test_a_value_of_events_under_way_counts_as_distinct_once_where_it_is_seen_again() -> None:
     at = BASE + HOUR
     under_way = ("DE", "DE", "FR", "JP")

@@ -9,7 +9,9 @@ import pytest
 import headrace as hr
 from headrace.clock import SECOND
 from headrace.log.embedded import EmbeddedLog
+from headrace.log.record import Message
 from headrace.plan.build import build
+from headrace.run.verdict import ARRIVED_AT
 from headrace.store.changelog import TileRow, decode
 from headrace.testing import FakeClock
 from tests.run.test_history import LONG_AGO, bring, line, opened, payments, wish
@@ -46,6 +48,27 @@ def test_imported_history_is_in_the_late_lane_except_what_the_stream_has_itself(
 
         again = LateLane(TILES, Run("1", None, 1), lake, log, "changelog", tmp_path / "lost.json")
         assert (again.step(spark).events, counts(log)) == (4, {"c0": 2, "c1": 1, "c2": 1})
+
+
+def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_the_streams(spark, tmp_path):
+    from headrace.run.archive import StreamArchive
+    from headrace.run.late import LateLane, Run
+
+    lake, clock = opened(tmp_path / "lake"), FakeClock(LONG_AGO + payments.allowed_lateness)
+    bring(spark, lake, wish(tmp_path / "old.jsonl", [line(0), line(1)]), tmp_path)
+    with EmbeddedLog(tmp_path / "log", clock=clock) as log:
+        log.create_topic("payments", partitions=1)
+        log.create_topic("changelog", compacted=True)
+        headers = ((ARRIVED_AT, str(LONG_AGO + SECOND).encode()),)
+        log.append_batch("payments", [Message(line(0).encode(), b"c", headers)])
+        clock.advance(f"{SECOND + 1}us")  # what happened a second later is past its bound by then
+        log.append_batch("payments", [Message(line(1).encode(), b"c", headers)])
+        clock.advance("10s")
+        archived = StreamArchive(payments, "payments", log, opened(tmp_path / "lake"), spark, clock).step()
+        assert archived is not None
+        assert archived.counts.verdicts[0, "duplicate"] == 2
+        lane = LateLane(TILES, Run("1", None, 1), opened(tmp_path / "lake"), log, "changelog", tmp_path / "late.json")
+        assert (lane.step(spark).events, counts(log)) == (1, {"c1": 1})
 
 
 def counts(log):

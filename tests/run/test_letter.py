@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.run.letter import PART_BYTES, Letter, in_parts
+from headrace.log import MemoryLog
+from headrace.run.letter import PART_BYTES, Letter, in_parts, walk
 
 
 def letter(number: int, size: int) -> Letter:
@@ -19,3 +20,15 @@ def test_large_letters_go_a_few_at_a_time_and_none_is_left_out():
 def test_a_letter_larger_than_a_part_goes_alone():
     given = [letter(0, 3 * PART_BYTES), letter(1, 1), letter(2, 1)]
     assert [len(part) for part in in_parts(given, most=100)] == [1, 2]
+
+
+def test_a_walk_ends_where_the_topic_ended_when_it_began():
+    log = MemoryLog()
+    log.create_topic("payments.dead", compacted=True)
+    log.append("payments.dead", b"1", key=b"a")
+    walked = []
+    for record in walk(log, "payments.dead"):
+        walked.append(record.offset)
+        if len(walked) < 3:
+            log.append("payments.dead", b"2", key=b"b")
+    assert walked == [0]

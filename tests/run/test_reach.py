@@ -53,6 +53,12 @@ def test_what_the_batch_has_lies_before_the_point_and_in_the_cut():
     assert [row[7] for row in places(events, made, "update")] == [False, True, False, False]
 
 
+def test_what_the_stream_has_happened_at_the_point_or_later_and_stands_where_it_reads():
+    made = HandOver("ab", "2", 10, {0: 5}, {0: 2}, 1)
+    events = [(0, 1, 10, False, False), (0, 2, 10, False, False), (0, 2, 9, False, False), (0, 9, 11, False, False)]
+    assert [row[6] for row in places(events, made, "update")] == [False, True, False, True]
+
+
 def test_positions_say_what_was_there_before():
     con = duckdb.connect()
     asked = before({0: 5, -1: 2}).replace("`", '"')

@@ -173,6 +173,16 @@ def test_a_session_ends_when_its_gap_has_passed():
     assert seen == {15: 2, 17: 1, 30: 2, 31: 0}
 
 
+def test_a_pause_of_exactly_the_gap_goes_on_with_a_session_and_a_longer_one_ends_it():
+    visits = hr.view("visits", payments, by="card", features={"n": hr.count(over=hr.session(gap="10m"))})
+    given = [
+        pay(id=f"p{n}", at=f"2026-01-01T00:{pause}Z") for n, pause in enumerate(["00:00", "10:00", "20:00.000001"])
+    ]
+    result = run([visits], given)
+    seen = [result.features(visits, "a", at=f"2026-01-01T00:{minute}:05Z")["n"] for minute in (10, 20)]
+    assert seen == [2, 1]
+
+
 def test_a_late_event_bridges_two_sessions():
     visits = hr.view("visits", payments, by="card", features={"n": hr.count(over=hr.session(gap="10m"))})
     bridge = pay(id="bridge", at="2026-01-01T00:08:00Z", arrived_at="2026-01-01T00:17:30Z")

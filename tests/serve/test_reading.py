@@ -315,10 +315,15 @@ def test_a_month_of_minutes_is_read_in_tens_of_pieces(month, t):
         assert len(pieces) < 100
 
 
+def _window(name):
+    """The window of a feature."""
+    (term,) = next(each for each in monthly.features if each.feature.name == name).terms
+    return term.term.window
+
+
 def _inside(name, t):
     """The starts of the tiles in a feature's window."""
-    (term,) = next(each for each in monthly.features if each.feature.name == name).terms
-    low, high = term.term.window.span(t)
+    low, high = _window(name).span(t)
     return [at for at in range(BASE, END, MINUTE) if low <= at < high]
 
 
@@ -333,6 +338,19 @@ def test_a_time_whose_tiles_have_gone_is_refused_and_a_lifetime_goes_on():
     with pytest.raises(HeadraceError) as refused:
         reader.read("minutes", ("ann",), END - 3 * DAY)
     assert (refused.value.code, refused.value.http_status) == ("store-expired", 400)
+
+
+def test_a_time_whose_first_tile_is_the_oldest_that_is_kept_is_still_answered():
+    store = MemoryStore()
+    reader = Reader(monthly, store)
+    as_of = _window("month").span(END)[0] + reader._folds[minutes_set.fingerprint].layout.keep
+    store.apply([*(minute(n * 60) for n in range(DAYS * 24)), progress_of(as_of)], TOPIC, {0: 1})
+    store.expire()
+    assert reader.read("minutes", ("ann",), END).values["month"] == 30 * 24
+    store.apply([progress_of(as_of + HOUR)], TOPIC, {0: 2})
+    store.expire()
+    with pytest.raises(HeadraceError):
+        reader.read("minutes", ("ann",), END)
 
 
 def progress_of(as_of):

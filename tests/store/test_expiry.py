@@ -99,6 +99,14 @@ def test_a_row_of_a_tile_that_has_gone_is_not_taken_again(store):
     assert starts(store) == list(range(50, 100))
 
 
+def test_a_row_of_the_oldest_tile_that_is_kept_is_taken(store):
+    opened(store)
+    put(store, *(row(place) for place in range(100)), said(1_000))
+    swept(store)
+    put(store, row(50, 7, version=2))
+    assert store.tiles(SET, "1", KEY)[0].partials == b'{"count_1":7}'
+
+
 def test_levels_of_what_has_gone_go_too_and_the_others_stay_right(store):
     opened(store)
     put(store, *(row(place, n=place) for place in range(200)), said(1_500))

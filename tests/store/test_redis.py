@@ -12,6 +12,10 @@ import redis
 from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message
 from headrace.store import Gone, Materialiser, RedisStore, TileRow, encode, redis_client
+from headrace.store.identity import prefix_of
+from headrace.store.redis_expire import RedisSweep
+from headrace.store.redis_rows import RedisNames
+from tests.store.folds import Counting
 from tests.store.rows import TOPIC
 from tests.store.server import Server
 from tests.test_imports import loaded
@@ -270,3 +274,16 @@ def test_without_the_package_it_is_said_how_to_get_it(monkeypatch):
 
 def test_the_package_is_loaded_only_when_a_store_in_redis_is_opened():
     assert "redis" not in loaded("import headrace.store, headrace.serve.server")
+
+
+def test_a_key_without_old_tiles_is_looked_through_once_when_tiles_expire():
+    asked = []
+
+    class Client:
+        def call(self, *command):
+            asked.append(command)
+            assert len(asked) == 1, "it was looked through already"
+            return []
+
+    sweep = RedisSweep(Client(), RedisNames("shop"))
+    assert sweep._old(prefix_of("aa11", "r1", ("42",)), 0, Counting()) == []

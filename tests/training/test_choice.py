@@ -104,6 +104,10 @@ def test_a_rate_outside_of_0_to_1_is_refused(rate):
         rate_of(rate, "a sample")
 
 
+def test_a_rate_of_one_takes_every_row():
+    assert rate_of("1", "a sample") == rate_of(1.0, "a sample") == 1.0
+
+
 def test_the_chance_of_a_row_depends_on_the_seed_and_on_what_for():
     texts = {chance(0, "sample", ["card", "t"]), chance(1, "sample", ["card", "t"]), chance(0, "downsample", ["card"])}
     assert len(texts) == 3

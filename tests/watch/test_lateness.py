@@ -81,6 +81,13 @@ def test_shares_count_what_is_beyond_the_bound_and_not_what_is_on_it():
     assert (found.ahead(SECOND), found.ahead(0), found.ahead(2 * SECOND)) == (0.2, 0.4, 0.0)
 
 
+def test_a_sketch_counts_what_is_beyond_the_bound_and_not_what_is_on_it():
+    found = gathered({0: [-2 * SECOND, -SECOND, 0, SECOND, 2 * SECOND]}, exact_up_to=0).overall()
+    assert not isinstance(found, Exact)
+    assert (found.beyond(SECOND), found.beyond(2 * SECOND)) == (pytest.approx(0.2), 0.0)
+    assert (found.ahead(SECOND), found.ahead(0), found.ahead(2 * SECOND)) == (pytest.approx(0.2), pytest.approx(0.4), 0)
+
+
 def test_many_delays_are_sketched_within_a_hundredth_of_a_percent_of_their_ranks():
     chance = np.random.default_rng(2)
     late = {0: chance.exponential(SECOND, 400_000), 1: chance.exponential(30 * SECOND, 100_000) + MINUTE}
@@ -194,6 +201,12 @@ def test_the_longest_lateness_of_a_budget_fits_and_a_second_more_does_not():
     assert longest is not None
     assert model.state(longest).bytes <= 500_000 < model.state(longest + MINUTE).bytes
     assert model.longest(10) is None
+
+
+def test_where_the_budget_is_that_of_no_lateness_none_is_the_longest():
+    model = StateModel(gathered({0: [0] * 50_000}), 0, (TileCost("t", MINUTE, 10, 100.0, 1000.0, False),))
+    least = model.state(0).bytes
+    assert (model.longest(least), model.longest(least - 1)) == (0, None)
 
 
 def test_bytes_of_a_row_come_from_spark_when_it_has_told_of_enough():
