@@ -14,6 +14,7 @@ import msgspec
 
 from headrace.clock import MINUTE, Clock
 from headrace.config import Names
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
 from headrace.run.late_job import LateJob
@@ -38,12 +39,22 @@ class ChangeOver:
     ----------
     start
         Starts the query of a run.
+    faults
+        Hears of every step; for tests.
     """
 
     def __init__(
-        self, plan: Plan, named: Names, log: Log, clock: Clock, late: LateJob, status: Status, start: Start
+        self,
+        plan: Plan,
+        named: Names,
+        log: Log,
+        clock: Clock,
+        late: LateJob,
+        status: Status,
+        start: Start,
+        faults: FaultPoints = NO_FAULTS,
     ) -> None:
-        self.plan, self.named, self.log, self.clock = plan, named, log, clock
+        self.plan, self.named, self.log, self.clock, self._faults = plan, named, log, clock, faults
         self.late, self.status, self._start = late, status, start
         self.runs = Runs(log, named.topic(RUNS))
         self.runs.look()
@@ -60,6 +71,7 @@ class ChangeOver:
             return held
         serving = msgspec.structs.replace(filled[-1], stage=SERVING)
         self.runs.say(serving)
+        self._faults.reach("change_over.first.after")
         return serving
 
     @property
@@ -81,7 +93,9 @@ class ChangeOver:
                 self.following.remove(follower)
                 self.serving[at] = follower
                 self.status.forget(old)
+                self._faults.reach("change_over.serving.before")
                 self.runs.say(msgspec.structs.replace(wanted, stage=SERVING))
+                self._faults.reach("change_over.serving.after")
                 self._end(old)
             elif follower is None and wanted is not None:
                 self.following.append(self._start(old.tile_set, wanted))
@@ -110,8 +124,9 @@ class ChangeOver:
         now = self.clock.now()
         for due, tile_set, run in [each for each in self._leaving if each[0] <= now]:
             checkpoint = self.named.path("checkpoints", checkpoint_of(tile_set, run))
-            retire(self.log, self.named.topic(f"changelog.{tile_set.id}"), tile_set, run, checkpoint)
+            retire(self.log, self.named.topic(f"changelog.{tile_set.id}"), tile_set, run, checkpoint, self._faults)
             self.runs.forget(tile_set, run)
+            self._faults.reach("retire.run.after")
             self._leaving.remove((due, tile_set, run))
 
     def told(self) -> dict[str, Any]:
