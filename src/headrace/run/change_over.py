@@ -113,12 +113,14 @@ class ChangeOver:
         self._leaving.append((self.clock.now() + AFTERWARDS, tile.tile_set, tile.target.run))
 
     def _left_over(self, tile_set: TileSet) -> list[str]:
-        """Runs of a tile set that ended before this process began, and still have a checkpoint."""
+        """Runs that ended before this process began: they still have a checkpoint, or a hand-over saying they serve."""
         serving = self.runs.serving(tile_set)
         if serving is None:
             return []
-        older = [FIRST_RUN, *(run for run in self.runs.of(tile_set) if number(run) < number(serving.run))]
-        return [run for run in older if self.named.path("checkpoints", checkpoint_of(tile_set, run)).is_dir()]
+        older = {run: held for run, held in self.runs.of(tile_set).items() if number(run) < number(serving.run)}
+        ended = {run for run, held in older.items() if held.stage == SERVING}
+        there = self.named.path("checkpoints")
+        return [run for run in (FIRST_RUN, *older) if run in ended or (there / checkpoint_of(tile_set, run)).is_dir()]
 
     def _retire(self) -> None:
         now = self.clock.now()
