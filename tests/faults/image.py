@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,8 @@ class CrashImages(FaultPoints):
         Whose points count; the others are passed.
     known
         Asked at every image for what the scenario knows.
-    most
-        Images of one point at the most.
+    turns
+        Which times that a point is reached count, from 0.
     """
 
     def __init__(
@@ -67,22 +68,24 @@ class CrashImages(FaultPoints):
         into: Path,
         *components: str,
         known: Callable[[], Any] = lambda: None,
-        most: int = 1_000,
+        turns: Container[int] = range(1_000),
     ) -> None:
-        self._world, self._into, self._known, self._most = world, into, known, most
+        self._world, self._into, self._known, self._turns = world, into, known, turns
         self._wanted = {name for component in components for name in points_of(component)}
         self._lock = threading.Lock()
+        self._reached: Counter[str] = Counter()
         self.taken: dict[str, list[CrashImage]] = {}
 
     def reach(self, name: str) -> None:
         """Copy the world."""
         super().reach(name)
         with self._lock:
-            held = self.taken.setdefault(name, [])
-            if name in self._wanted and len(held) < self._most:
-                folder = self._into / f"{name}.{len(held)}"
+            turn = self._reached[name]
+            self._reached[name] += 1
+            if name in self._wanted and turn in self._turns:
+                folder = self._into / f"{name}.{turn}"
                 copy(self._world, folder)
-                held.append(CrashImage(name, len(held), folder, self._known()))
+                self.taken.setdefault(name, []).append(CrashImage(name, turn, folder, self._known()))
 
     def of(self, name: str) -> list[CrashImage]:
         """The images of a point; a scenario that has not reached it proves nothing."""

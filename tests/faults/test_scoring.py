@@ -37,7 +37,7 @@ class World:
     """A folder with a log and models, opened; the store is filled by nobody."""
 
     def __init__(self, folder):
-        self.named, self.clock = Names("", "shop", folder), FakeClock(BASE)
+        self.named, self.clock = Names("", "shop", folder), FakeClock(BASE - SECOND)
         self.log = EmbeddedLog(folder / "log", clock=self.clock)
         self.models = FittingModels(folder / "models", self.clock).bind(plan)
 
