@@ -25,7 +25,7 @@ CARDS = hr.view("cards", payments, by="card", features={"n": hr.count(over="10m"
 PLAN = build([CARDS])
 (TILES,) = PLAN.tile_sets
 CHANGELOG = f"changelog.{TILES.id}"
-RECORDS = seeded(seed=23, cases=4, size=30)
+RECORDS = seeded(seed=6, cases=6, size=30)
 LATER = BASE + 2 * DAY
 """Long after the last record, so that history reaches all of them."""
 

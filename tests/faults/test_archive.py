@@ -118,4 +118,17 @@ def test_every_record_is_in_the_lake_once_and_every_refused_one_in_its_topic(ima
         assert len(dead) == sum(verdicts.get(verdict, 0) for verdict in DEAD) > 0, taken
         late = world.log.read("payments.late", 0, 0)
         assert len({record.key for record in late}) == verdicts["late"] > 0, taken
-        assert not Path(archive.lake.staging).exists(), taken
+        assert not any(Path(archive.lake.staging).glob("*")), taken
+
+
+@pytest.mark.parametrize("table", ["bronze", "silver"])
+def test_every_commit_that_adds_rows_moves_the_position_in_it(images, table):
+    """There is no instant between the two, so no image can show one without the other."""
+    (taken,) = images.of("lake.silver.after")[:1]
+    commits = sorted((taken.folder / "lake" / "payments" / table / "_delta_log").glob("*.json"))
+    told = [[json.loads(line) for line in commit.read_text().splitlines()] for commit in commits]
+    adding = [actions for actions in told if any("add" in action for action in actions)]
+    assert len(adding) == 2, "one for each batch"
+    for actions in adding:
+        moved = {action["txn"]["appId"] for action in actions if "txn" in action}
+        assert {"headrace.turn", "headrace.batch", *(f"headrace.offset.{p}" for p in range(PARTITIONS))} <= moved
