@@ -62,7 +62,7 @@ def clock() -> FakeClock:
 @pytest.fixture(scope="module")
 def meant():
     """What the log holds after each number of steps."""
-    log, found = MemoryLog(clock=clock()), [{}]
+    log, found = MemoryLog(clock=clock()), list[dict[str, Any]]([{}])
     for step in STEPS:
         step(log)
         found.append(contents(log))
