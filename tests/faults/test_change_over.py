@@ -88,11 +88,15 @@ class World:
         start = partial(Query, checkpoints)
         self.runs = ChangeOver(OnePlan(), self.named, self.log, self.clock, LateLanes(), Telling(), start, faults)
 
-    def fill(self, run):
-        """A run was filled from history: its rows and its hand-over are there."""
+    def write(self, run):
+        """The rows of a run."""
         rows = [TileRow(TILES.fingerprint, run, (user,), 0, "on_time", 1) for user in "ab"]
         encoded = [encode(row, ("user",)) for row in rows]
         self.log.append_batch(CHANGELOG, [Message(value, key) for key, value in encoded])
+
+    def fill(self, run):
+        """A run was filled from history: its rows and its hand-over are there."""
+        self.write(run)
         self.hand_overs.say(begun(run, FILLED))
 
     def go_on(self):
@@ -119,18 +123,39 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    """A project begins with a run that was filled before, and twice a newer one takes its place."""
-    folder, filled = tmp_path_factory.mktemp("change-over"), list[str]()
-    made = CrashImages(folder / "world", folder / "images", "change_over", "retire", known=lambda: list(filled))
+def row_by_row():
+    """Rows are taken out of the changelog one by one, so that a crash leaves some of them."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("headrace.run.append.PART", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def images(row_by_row, tmp_path_factory):
+    """A project begins with a run that was filled before, and twice a newer one takes its place.
+
+    Another one begins with the first run there is, which has no hand-over, and one takes its place.
+    """
+    folder, waiting = tmp_path_factory.mktemp("change-over"), [*RUNS_IN_TURN]
+    made = CrashImages(folder / "world", folder / "images", "change_over", "retire", known=lambda: [*waiting])
     world = World(folder / "world")
     for run in RUNS_IN_TURN:
         world.fill(run)
-        filled.append(run)
+        waiting.remove(run)
         if run == RUNS_IN_TURN[0]:
             world.start(made)
         world.go_on()
     assert left(world) == LEFT
+
+    other = CrashImages(folder / "other", folder / "others", "change_over", "retire", known=list)
+    world = World(folder / "other")
+    world.start(other)
+    world.write("1")
+    world.fill(LAST)
+    world.go_on()
+    assert left(world) == LEFT
+    for name, found in other.taken.items():
+        made.taken.setdefault(name, []).extend(found)
     return made
 
 
@@ -149,7 +174,7 @@ def test_the_newest_run_serves_and_nothing_is_left_of_the_ones_before(images, na
         world = World(taken.folder)
         world.start()
         world.go_on()
-        for run in RUNS_IN_TURN[len(taken.known) :]:
+        for run in taken.known:
             world.fill(run)
             world.go_on()
         assert left(world) == LEFT, taken

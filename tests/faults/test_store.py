@@ -92,8 +92,8 @@ def is_right(store):
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    folder, appended = tmp_path_factory.mktemp("store"), 0
-    made = CrashImages(folder / "world", folder / "images", "store", known=lambda: appended)
+    folder, appended, asked = tmp_path_factory.mktemp("store"), 0, False
+    made = CrashImages(folder / "world", folder / "images", "store", known=lambda: (appended, asked))
     world = World(folder / "world")
     store = world.store(made)
     for part in SLICES[:3]:
@@ -105,7 +105,9 @@ def images(tmp_path_factory):
     store.close()
     store = world.store(made)
     damage.ask_to_rebuild(world.folder)
+    asked = True
     store.check()
+    asked = False
     world.fill(store)
     store.close()
     damage.mark(world.folder, "a page is not what was written")
@@ -119,14 +121,17 @@ def images(tmp_path_factory):
 @at_each_point("store")
 def test_tiles_and_position_agree_and_the_rest_is_filled_in(images, name):
     for taken in images.of(name):
-        world = World(taken.folder)
+        world, (appended, asked) = World(taken.folder), taken.known
         # Looking at every row takes a process of its own: once for each point is enough.
         with world.store(mend=taken.turn == 0 or name == "store.aside.after") as store:
             assert is_right(store), taken
+            begun_anew = store.position(TOPIC) == {}
+            assert begun_anew or name != "store.aside.after", "files are used that were found damaged"
+            assert begun_anew or not asked or damage.asked_to_rebuild(world.folder), "the demand to empty it is lost"
             store.check()
             assert not damage.asked_to_rebuild(world.folder), taken
             assert is_right(store), taken
-            for part in SLICES[taken.known :]:
+            for part in SLICES[appended:]:
                 world.append(part)
             world.fill(store)
             assert store.position(TOPIC) == {0: len(ROWS)}, taken
