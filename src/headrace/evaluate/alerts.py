@@ -13,13 +13,14 @@ from typing import Any
 from headrace.clock import show_time
 from headrace.config import Config, names
 from headrace.drift.incident import CLOSED, Alarm, Incident
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.between import between
 from headrace.log.protocol import Log
 from headrace.log.record import Message, Record
 from headrace.topics import ALERTS
 
 
-def tell(config: Config, log: Log, incidents: Iterable[Incident]) -> int:
+def tell(config: Config, log: Log, incidents: Iterable[Incident], faults: FaultPoints = NO_FAULTS) -> int:
     """Write what is new of incidents; how many alerts that were."""
     there = {record.key for record in _records(config, log)}
     new = [
@@ -29,7 +30,9 @@ def tell(config: Config, log: Log, incidents: Iterable[Incident]) -> int:
         if (key := f"{incident.id}/{what}".encode()) not in there
     ]
     if new:
+        faults.reach("alerts.append.before")
         log.append_batch(names(config).topic(ALERTS), new)
+        faults.reach("alerts.append.after")
     return len(new)
 
 

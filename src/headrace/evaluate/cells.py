@@ -13,6 +13,7 @@ import msgspec
 from headrace.config import Config
 from headrace.define.label import Label
 from headrace.evaluate.looks import SEEN, Looks
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.run.outcome_sums import Cell
 from headrace.run.outcomes import Seen
 from headrace.truth.sums import Sums
@@ -36,8 +37,8 @@ class _Told(msgspec.Struct):
 class Cells:
     """The cells of a label."""
 
-    def __init__(self, config: Config, label: Label) -> None:
-        self._looks = Looks(config, f"label.{label.name}")
+    def __init__(self, config: Config, label: Label, faults: FaultPoints = NO_FAULTS) -> None:
+        self._looks = Looks(config, f"label.{label.name}", faults)
 
     @property
     def looks(self) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config import Config
 from headrace.errors import DataError, shown
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.place import root, storage_options
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ class Looks:
     ----------
     name
         The table's own.
+    faults
+        Hears of every commit; for tests.
     """
 
-    def __init__(self, config: Config, name: str) -> None:
+    def __init__(self, config: Config, name: str, faults: FaultPoints = NO_FAULTS) -> None:
+        self._faults = faults
         self.uri, self._options = f"{root(config)}/{FOLDER}/{name}", storage_options(config)
 
     def _table(self) -> DeltaTable | None:
@@ -102,6 +106,7 @@ class Looks:
         if self.taken != number - 1:
             raise _overtaken(self.uri)
         properties = CommitProperties(app_transactions=[Transaction(LOOK, number)])
+        self._faults.reach("looks.commit.before")
         try:
             write_deltalake(
                 self.uri,
@@ -112,6 +117,7 @@ class Looks:
             )
         except CommitFailedError as error:
             raise _overtaken(self.uri) from error
+        self._faults.reach("looks.commit.after")
         if number % TIDIED == 0:
             self._tidy()
 
@@ -120,8 +126,11 @@ class Looks:
         table = self._table()
         if table is not None:
             table.optimize.compact()
+            self._faults.reach("looks.compact.after")
             table.vacuum(KEPT, dry_run=False, enforce_retention_duration=False)
+            self._faults.reach("looks.vacuum.after")
             table.create_checkpoint()
+            self._faults.reach("looks.checkpoint.after")
 
 
 def _overtaken(uri: str) -> DataError:

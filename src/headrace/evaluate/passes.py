@@ -14,6 +14,7 @@ from headrace.config import Config, names
 from headrace.define.label import Label
 from headrace.define.stream import Stream
 from headrace.evaluate.cells import Cells, Restated
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.complete import complete_until
 from headrace.lake.layout import SILVER
 from headrace.lake.place import look as tables_of
@@ -47,12 +48,14 @@ class Looked:
     restated: tuple[Restated, ...] = ()
 
 
-def take_a_look(session: SparkSession, config: Config, log: Log, label: Label, clock: Clock) -> Looked:
+def take_a_look(
+    session: SparkSession, config: Config, log: Log, label: Label, clock: Clock, faults: FaultPoints = NO_FAULTS
+) -> Looked:
     """Bring the figures of a label up to what the lake knows."""
     found = _tables(config, label)
     if found is None:
         return Looked(label, None)
-    cells = Cells(config, label)
+    cells = Cells(config, label, faults)
     last, number = cells.seen(), cells.looks + 1
     until = _known_until(config, log, label.stream.base, found.labels, clock)
     if until is None or (last is not None and until < last.known_until):

@@ -18,6 +18,7 @@ from typing import Any
 
 from headrace.clock import MINUTE, SECOND, Clock
 from headrace.config import Config, names
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.log.record import Record
 from headrace.topics import ALERTS
@@ -60,9 +61,17 @@ class Webhook:
         How many were taken, and how many the receiver will never take.
     """
 
-    def __init__(self, config: Config, log: Log, clock: Clock, secret: str = "", send: Post = post) -> None:
+    def __init__(
+        self,
+        config: Config,
+        log: Log,
+        clock: Clock,
+        secret: str = "",
+        send: Post = post,
+        faults: FaultPoints = NO_FAULTS,
+    ) -> None:
         self._address, self._secret, self._send = config.webhook, secret, send
-        self._log, self._clock = log, clock
+        self._log, self._clock, self._faults = log, clock, faults
         self._topic, self._group = names(config).topic(ALERTS), names(config).group("webhook")
         self.delivered = self.refused = self.failures = 0
         self._due = 0
@@ -75,7 +84,9 @@ class Webhook:
         for record in self._log.read(self._topic, 0, at, limit=100):
             if not self._deliver(record):
                 return
+            self._faults.reach("alerts.post.after")
             self._log.commit(self._group, self._topic, {0: record.offset + 1})
+            self._faults.reach("alerts.position.after")
 
     def _deliver(self, record: Record) -> bool:
         """Whether an alert is done with."""

@@ -20,6 +20,7 @@ from headrace.clock import Clock
 from headrace.config import Names
 from headrace.define.model import Model
 from headrace.errors import HeadraceError
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.instream.admit import Admit, horizon, in_order, order
 from headrace.instream.features import EventFeatures
 from headrace.instream.prediction import Asked, failure, prediction
@@ -67,6 +68,7 @@ class StreamScoring:
         registry: Registry,
         clock: Clock,
         ids: SchemaIds | None = None,
+        faults: FaultPoints = NO_FAULTS,
     ) -> None:
         if model.stream is None:
             raise ValueError(f"model {model.name!r} has no stream")
@@ -74,7 +76,7 @@ class StreamScoring:
         self.topic, self._out = named.topic(model.stream.name), named.topic(model.predictions.name)
         self._failed, self._group = named.topic(f"{model.predictions.name}.failed"), named.group(f"score.{model.name}")
         self._wanted = model.stream.filter.python() if model.stream.filter else None
-        self._stream, self._ids = model.stream.base, ids
+        self._stream, self._ids, self._faults = model.stream.base, ids, faults
         self._admit = Admit(self._stream, ids)
         self.lineups = Lineups(registry, model.name)
         self._breakers: dict[int, Breaker] = {}
@@ -110,6 +112,7 @@ class StreamScoring:
         since = log.offset_at(topic, self._promoted())
         at = {p: min(max(known.get(p, since.get(p, ends[p])), first[p]), ends[p]) for p in ends}
         log.commit(self._group, topic, at)
+        self._faults.reach("scoring.begin.after")
         for record in self._before(at, first):
             self._take(self._admit.judge(record))
         self.positions, self._safe, self._committed = dict(at), dict(at), dict(at)
@@ -220,8 +223,19 @@ class StreamScoring:
             self.counts["shadow_scored"] += len(heard)
             self.counts["shadow_failed"] += len(beside) - len(heard)
             good += heard
-        both = ((self._failed, bad), (self._out, good))
-        return [self._log.begin_batch(topic, messages) for topic, messages in both if messages]
+        return self._begin_appends(good, bad)
+
+    def _begin_appends(self, good: list[Message], bad: list[Message]) -> list[Appending]:
+        """Send predictions, and events without one, to their topics."""
+        self._faults.reach("scoring.predictions.before")
+        begun = []
+        if bad:
+            begun.append(self._log.begin_batch(self._failed, bad))
+            self._faults.reach("scoring.failures.after")
+        if good:
+            begun.append(self._log.begin_batch(self._out, good))
+            self._faults.reach("scoring.predictions.after")
+        return begun
 
     def _settle(self, most: int) -> None:
         """Go over what was safe when it was looked at, in order, and wait for what is more than so many steps."""
@@ -284,4 +298,5 @@ class StreamScoring:
             self._settle(0)
         if self._safe != self._committed and (now or time.monotonic() - self._noted >= COMMIT):
             self._log.commit(self._group, self.topic, self._safe)
+            self._faults.reach("scoring.position.after")
             self._committed, self._noted = self._safe, time.monotonic()

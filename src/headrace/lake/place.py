@@ -8,17 +8,22 @@ from dataclasses import dataclass
 
 from headrace.config import Config, names, resolved
 from headrace.define.stream import Stream
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.table import LakeTable
 
 
 @dataclass(frozen=True)
 class Lake:
-    """The two tables of a stream, and a place beside them for what is under way."""
+    """The two tables of a stream, and a place beside them for what is under way.
+
+    `faults` hears of every step of those who write there; it is for tests.
+    """
 
     bronze: LakeTable
     silver: LakeTable
     staging: str
+    faults: FaultPoints = NO_FAULTS
 
 
 def root(config: Config) -> str:

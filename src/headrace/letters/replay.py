@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from headrace.clock import Clock
 from headrace.define.stream import Stream
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.letters.again import Again, again
 from headrace.letters.choose import Wanted, choose
 from headrace.log.protocol import Log
@@ -92,6 +93,7 @@ def replay(
     wish: Wish,
     clock: Clock,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    faults: FaultPoints = NO_FAULTS,
 ) -> Replayed:
     """Append the records of letters to their stream again.
 
@@ -103,7 +105,7 @@ def replay(
     done, judge = Replayed(), wish.read or reader(stream)
     letters = present(walk(log, topics.dead), values=False)
     begun = {name: letter for name, letter in letters.items() if letter.replaying is not None}
-    done.found, unsure = _settle(log, topics, begun)
+    done.found, unsure = _settle(log, topics, begun, faults)
     for name in done.found:
         del letters[name]
     chosen = {letter.id: letter for letter in choose(letters, wish.wanted, gone=done.found)}
@@ -116,36 +118,41 @@ def replay(
         for each in made:
             if not (each.good or wish.force):
                 done.left.append(Left(each.letter.id, each.judgement.verdict, each.judgement.reason or ""))
-        done.sent += _send(log, topics, [each for each in made if each.good or wish.force])
+        done.sent += _send(log, topics, [each for each in made if each.good or wish.force], faults)
         progress(len(done.sent) + len(done.left), total)
     return done
 
 
-def _send(log: Log, topics: Topics, chosen: list[Again]) -> list[Sent]:
+def _send(log: Log, topics: Topics, chosen: list[Again], faults: FaultPoints) -> list[Sent]:
     if not chosen:
         return []
     ends = log.end_offsets(topics.source)
     log.append_batch(topics.dead, [replace(each.letter, replaying=ends).message for each in chosen])
+    faults.reach("letters.note.after")
     positions = log.append_batch(topics.source, [each.message for each in chosen])
+    faults.reach("letters.records.after")
     log.append_batch(topics.dead, [each.letter.done("replayed") for each in chosen])
+    faults.reach("letters.done.after")
     pairs = zip(chosen, positions, strict=True)
     return [Sent(each.letter.id, position, each.judgement.verdict) for each, position in pairs]
 
 
-def drop(log: Log, topics: Topics, wanted: Wanted) -> list[Letter]:
+def drop(log: Log, topics: Topics, wanted: Wanted, faults: FaultPoints = NO_FAULTS) -> list[Letter]:
     """Take letters out of their topic for good. The lake's bronze table keeps their records."""
     chosen = choose(present(walk(log, topics.dead), values=False), wanted)
     for first in range(0, len(chosen), PART):
         log.append_batch(topics.dead, [letter.done("dropped") for letter in chosen[first : first + PART]])
+        faults.reach("letters.drop.after")
     return chosen
 
 
-def _settle(log: Log, topics: Topics, begun: Mapping[str, Letter]) -> tuple[list[str], set[str]]:
+def _settle(log: Log, topics: Topics, begun: Mapping[str, Letter], faults: FaultPoints) -> tuple[list[str], set[str]]:
     """Take out the letters whose record is there; and name those of which that cannot be known any more."""
     found = _appended(log, topics.source, begun)
     names = [name for name in begun if name in found]
     for first in range(0, len(names), PART):
         log.append_batch(topics.dead, [begun[name].done("replayed") for name in names[first : first + PART]])
+        faults.reach("letters.settle.after")
     starts = log.start_offsets(topics.source)
     unsure = {
         name

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from headrace.errors import MachineError
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log import table
 from headrace.log.database import connect, flocked, translated
 from headrace.log.topic import Topic, agree
@@ -39,14 +40,14 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name.removesuffix(SUFFIX) for path in folder.glob("*" + SUFFIX))
 
 
-def create(folder: Path, topic: Topic) -> Topic | None:
+def create(folder: Path, topic: Topic, faults: FaultPoints = NO_FAULTS) -> Topic | None:
     """Create a topic's file, once among all processes; what was there before, if it agrees."""
     gate = os.open(folder / "create-lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         with flocked(gate):
             existing = stored(folder, topic.name)
             if existing is None:
-                _write(path_of(folder, topic.name), topic)
+                _write(path_of(folder, topic.name), topic, faults)
             else:
                 agree(existing, topic)
             return existing
@@ -70,8 +71,9 @@ def _described(connection: sqlite3.Connection, path: Path) -> Topic | None:
     return msgspec.json.decode(connection.execute("SELECT form FROM topic").fetchone()[0], type=Topic)
 
 
-def _write(path: Path, topic: Topic) -> None:
+def _write(path: Path, topic: Topic, faults: FaultPoints) -> None:
     path.touch()
+    faults.reach("log.topic.before")
     with translated(path):
         connection = connect(path)
         try:
@@ -82,6 +84,7 @@ def _write(path: Path, topic: Topic) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
+    faults.reach("log.topic.after")
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         # The file's name must survive the machine too.

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.errors import MachineError
+from headrace.faults import NO_FAULTS, FaultPoints
 
 BUSY_SECONDS = 30.0
 CHECKPOINT_PAGES = 500
@@ -30,8 +31,8 @@ _abandoned: list[list[sqlite3.Connection]] = []
 class Database:
     """Connections to one file: a pool for reading, one for writing."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, faults: FaultPoints = NO_FAULTS) -> None:
+        self.path, self._faults = path, faults
         self._readers: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
         self._mutex = threading.Lock()
@@ -71,12 +72,14 @@ class Database:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
+                self._faults.reach("log.commit.before")
                 connection.execute("COMMIT")
             except BaseException:
                 # A connection that met a full disk is not trusted again: closing it drops what was not committed.
                 self._writer = None
                 connection.close()
                 raise
+            self._faults.reach("log.commit.after")
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         if self._closed:

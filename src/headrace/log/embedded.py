@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from headrace.clock import Clock, SystemClock
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log import catalog, clean, table
 from headrace.log.base import LogBase
 from headrace.log.database import Database
@@ -42,6 +43,8 @@ class EmbeddedLog(LogBase):
         Where the files are; created with the first topic. A local disk: network file systems do not share memory.
     clock
         Where arrival times come from.
+    faults
+        Hears of every commit; for tests.
 
     Examples
     --------
@@ -53,8 +56,10 @@ class EmbeddedLog(LogBase):
     {0: 0, 1: 1}
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, clock: Clock | None = None) -> None:
-        self.folder = Path(folder)
+    def __init__(
+        self, folder: str | os.PathLike[str], *, clock: Clock | None = None, faults: FaultPoints = NO_FAULTS
+    ) -> None:
+        self.folder, self._faults = Path(folder), faults
         self._clock = clock or SystemClock()
         self._open: dict[str, tuple[Topic, Database]] = {}
         self._opening = threading.Lock()
@@ -73,7 +78,7 @@ class EmbeddedLog(LogBase):
         """See `Log.create_topic`."""
         topic = Topic(name, partitions, compacted, retention, arrival)
         self.folder.mkdir(parents=True, exist_ok=True)
-        existing = catalog.create(self.folder, topic)
+        existing = catalog.create(self.folder, topic, self._faults)
         if existing is not None and existing != topic:
             with self._database(name)[1].writing() as connection:
                 catalog.describe(connection, topic)
@@ -246,7 +251,7 @@ class EmbeddedLog(LogBase):
                 form = catalog.stored(self.folder, topic)
                 if form is None:
                     raise unknown(topic, catalog.names(self.folder))
-                self._open[topic] = (form, Database(catalog.path_of(self.folder, topic)))
+                self._open[topic] = (form, Database(catalog.path_of(self.folder, topic), self._faults))
             return self._open[topic]
 
     def _checked(self, topic: str, partition: int) -> tuple[Topic, Database]:

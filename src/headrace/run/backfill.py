@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.clock import DAY, Clock
 from headrace.errors import DataError
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.counters import TURN
 from headrace.lake.imports import positions
 from headrace.lake.table import LakeTable
@@ -45,7 +46,10 @@ WORTH = 200_000
 
 @dataclass(frozen=True)
 class Ground:
-    """What a backfill works on: a tile set, its stream's topic and silver table, and where tiles go."""
+    """What a backfill works on: a tile set, its stream's topic and silver table, and where tiles go.
+
+    `faults` hears of every step; it is for tests.
+    """
 
     tile_set: TileSet
     log: Log
@@ -54,6 +58,7 @@ class Ground:
     silver: LakeTable
     runs: Runs
     partitions: int
+    faults: FaultPoints = NO_FAULTS
 
 
 @dataclass
@@ -134,16 +139,20 @@ def fill(
             rows = _rows(ground, session, wanted, span).toLocalIterator(prefetchPartitions=True)
             for part in in_parts(Message(row.value.encode(), row.key.encode()) for row in rows):
                 ground.log.append_batch(ground.changelog, part)
+                ground.faults.reach("backfill.tiles.after")
                 done.rows += len(part)
                 if rate is not None:
                     time.sleep(max(0.0, began + done.rows / rate - time.monotonic()))
         done.hand_over = msgspec.structs.replace(wanted, stage=FILLING, filled=span[1])
         ground.runs.say(done.hand_over)
+        ground.faults.reach("backfill.span.after")
         done.seconds = time.monotonic() - began
         progress(done)
     rest(wanted)
+    ground.faults.reach("backfill.rest.after")
     done.hand_over = msgspec.structs.replace(wanted, stage=FILLED, filled=wanted.point)
     ground.runs.say(done.hand_over)
+    ground.faults.reach("backfill.filled.after")
     return done
 
 

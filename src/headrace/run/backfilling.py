@@ -10,6 +10,7 @@ from headrace.alone import alone
 from headrace.clock import Clock
 from headrace.config import Config, names
 from headrace.errors import DataError, MachineError
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.layout import SILVER
 from headrace.lake.place import look
 from headrace.lake.table import LakeTable
@@ -36,6 +37,7 @@ def run_backfill(
     *,
     rate: float | None = None,
     progress: Callable[[Filled], None] = lambda _: None,
+    faults: FaultPoints = NO_FAULTS,
 ) -> list[Filled]:
     """Fill a new run of each tile set, or finish one that was begun; refused while another backfill runs."""
     named = names(config)
@@ -46,11 +48,12 @@ def run_backfill(
         runs.look()
         done = []
         for tile_set in chosen:
-            ground = _ground(config, tile_set, log, runs)
+            ground = _ground(config, tile_set, log, runs, faults)
             begun = [held for held in runs.of(tile_set).values() if held.stage == FILLING]
             if not begun:
                 begun = [hand_over(ground, session, clock)]
                 runs.say(begun[0])
+                faults.reach("backfill.begin.after")
             rest = partial(_publish_late, config, ground, session)
             done.append(fill(ground, session, begun[-1], rate=rate, progress=progress, rest=rest))
         return done
@@ -65,7 +68,7 @@ def _publish_late(config: Config, ground: Ground, session: SparkSession, made: H
         lane.step(session)
 
 
-def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs) -> Ground:
+def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs, faults: FaultPoints) -> Ground:
     named = names(config)
     source = named.topic(tile_set.stream.name)
     return Ground(
@@ -76,6 +79,7 @@ def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs) -> Ground:
         _silver(config, tile_set),
         runs,
         len(log.end_offsets(source)),
+        faults,
     )
 
 

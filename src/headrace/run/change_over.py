@@ -14,6 +14,7 @@ import msgspec
 
 from headrace.clock import MINUTE, Clock
 from headrace.config import Names
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
 from headrace.run.retire import retire
@@ -40,12 +41,22 @@ class ChangeOver:
         Whether the late lane of a run has been published.
     start
         Starts the query of a run.
+    faults
+        Hears of every step; for tests.
     """
 
     def __init__(
-        self, plan: Plan, named: Names, log: Log, clock: Clock, has_passed: HasPassed, status: Status, start: Start
+        self,
+        plan: Plan,
+        named: Names,
+        log: Log,
+        clock: Clock,
+        has_passed: HasPassed,
+        status: Status,
+        start: Start,
+        faults: FaultPoints = NO_FAULTS,
     ) -> None:
-        self.plan, self.named, self.log, self.clock = plan, named, log, clock
+        self.plan, self.named, self.log, self.clock, self._faults = plan, named, log, clock, faults
         self._has_passed, self.status, self._start = has_passed, status, start
         self.runs = Runs(log, named.topic(RUNS))
         self.runs.look()
@@ -62,6 +73,7 @@ class ChangeOver:
             return held
         serving = msgspec.structs.replace(filled[-1], stage=SERVING)
         self.runs.say(serving)
+        self._faults.reach("change_over.first.after")
         return serving
 
     @property
@@ -83,7 +95,9 @@ class ChangeOver:
                 self.following.remove(follower)
                 self.serving[at] = follower
                 self.status.forget(old)
+                self._faults.reach("change_over.serving.before")
                 self.runs.say(msgspec.structs.replace(wanted, stage=SERVING))
+                self._faults.reach("change_over.serving.after")
                 self._end(old)
             elif follower is None and wanted is not None:
                 self.following.append(self._start(old.tile_set, wanted))
@@ -100,19 +114,22 @@ class ChangeOver:
         self._leaving.append((self.clock.now() + AFTERWARDS, tile.tile_set, tile.target.run))
 
     def _left_over(self, tile_set: TileSet) -> list[str]:
-        """Runs of a tile set that ended before this process began, and still have a checkpoint."""
+        """Runs that ended before this process began: they still have a checkpoint, or a hand-over saying they serve."""
         serving = self.runs.serving(tile_set)
         if serving is None:
             return []
-        older = [FIRST_RUN, *(run for run in self.runs.of(tile_set) if number(run) < number(serving.run))]
-        return [run for run in older if self.named.path("checkpoints", checkpoint_of(tile_set, run)).is_dir()]
+        older = {run: held for run, held in self.runs.of(tile_set).items() if number(run) < number(serving.run)}
+        ended = {run for run, held in older.items() if held.stage == SERVING}
+        there = self.named.path("checkpoints")
+        return [run for run in (FIRST_RUN, *older) if run in ended or (there / checkpoint_of(tile_set, run)).is_dir()]
 
     def _retire(self) -> None:
         now = self.clock.now()
         for due, tile_set, run in [each for each in self._leaving if each[0] <= now]:
             checkpoint = self.named.path("checkpoints", checkpoint_of(tile_set, run))
-            retire(self.log, self.named.topic(f"changelog.{tile_set.id}"), tile_set, run, checkpoint)
+            retire(self.log, self.named.topic(f"changelog.{tile_set.id}"), tile_set, run, checkpoint, self._faults)
             self.runs.forget(tile_set, run)
+            self._faults.reach("retire.run.after")
             self._leaving.remove((due, tile_set, run))
 
     def told(self) -> dict[str, Any]:

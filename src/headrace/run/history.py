@@ -138,6 +138,7 @@ def bring(
     file = scratch / "rows.parquet"
     for batch in _batches(wish, done.before, most):
         _put_down(batch.rows, done.before + done.rows, file)
+        writer.lake.faults.reach("import.rows.after")
         made = _add(writer, wish, number, done, file, clock, ended=batch.last)
         done.partition, number = partition_of(made[0]), made[0]
         done.add(made[1])
@@ -212,6 +213,7 @@ def _add(
             writer.mend()
         else:
             file.unlink(missing_ok=True)
+            writer.lake.faults.reach("import.batch.after")
             return number, made
 
 

@@ -82,9 +82,11 @@ class LakeWriter:
         Letters come before the commit: a batch that is cut off in between is run again, and they are known by then.
         """
         with self._staged(rows, arrival) as (root, staged, keys):
+            self.lake.faults.reach("lake.staging.after")
             tables = {BRONZE: self.lake.bronze, SILVER: self.lake.silver}
             sent_on = () if refusals is None else refusals.verdicts
             made = deposit(self.session, root, staged, self._copies(keys), tables, self.tasks, sent_on)
+            self.lake.faults.reach("lake.files.after")
             if refusals is not None:
                 refusals.take(letters_in(root, made.refused, self.lake.bronze.options))
             return made
@@ -120,11 +122,13 @@ class LakeWriter:
         anew, and the error is raised.
         """
         turn = {TURN: (self.lake.bronze.counter(TURN) or 0) + 1}
+        self.lake.faults.reach("lake.bronze.before")
         try:
             self.lake.bronze.commit(made.files[BRONZE], turn | dict(moved) | dict(counts))
         except DataError:
             self.refresh()
             raise
+        self.lake.faults.reach("lake.bronze.after")
         self._follow(made.files[SILVER], turn | dict(moved))
 
     def _follow(self, files: Iterable[DataFile], moved: Mapping[str, int]) -> None:
@@ -136,6 +140,7 @@ class LakeWriter:
             silver.refresh()
             if (silver.counter(TURN) or 0) < moved.get(TURN, 0):
                 raise
+        self.lake.faults.reach("lake.silver.after")
 
     def refresh(self) -> None:
         """See what others have committed. Silver comes last, so that it is never looked at before its bronze."""
@@ -164,6 +169,7 @@ class LakeWriter:
             message = "Records that were admitted can no longer be read as the stream is declared now."
             hint = "Run the archive once with the earlier definition, then change it."
             raise DataError("lake-conflict", message, got=f"{expected - found:,} of {expected:,} records", hint=hint)
+        self.lake.faults.reach("lake.mend.before")
         self._follow(files, self._reached(end))
 
     def _reached(self, end: Mapping[int, int]) -> dict[str, int]:

@@ -83,6 +83,7 @@ class LateLane:
         published = self._publish(session, spans, version) if count else 0
         self.done = reached
         write_whole(self.checkpoint, json.dumps(reached))
+        self.lake.faults.reach("late.checkpoint.after")
         return Pass(count, published, last)
 
     def _fresh(
@@ -128,8 +129,10 @@ class LateLane:
         fresh = {FRESH: f"max(NOT {before(self.done)})"}
         made = tiles(self._uncopied(mine, session, spans), self.tile_set, self.run.partitions, fresh)
         rows = messages(changelog(made.where(f"`{FRESH}`"), self.tile_set, target).toArrow())
+        self.lake.faults.reach("late.tiles.before")
         for part in in_parts(rows):
             self.log.append_batch(self.topic, part)
+            self.lake.faults.reach("late.tiles.after")
         return len(rows)
 
 

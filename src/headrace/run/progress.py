@@ -13,6 +13,7 @@ from pathlib import Path
 
 from headrace.clock import MILLISECOND, Clock
 from headrace.define.stream import Stream
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.run.verdict import reader
 from headrace.schema.json_rules import EARLIEST
@@ -43,7 +44,7 @@ def batch_end(checkpoint: Path, batch: int) -> dict[int, int]:
     return {int(partition): offset for partition, offset in inner.items()}
 
 
-def translate(checkpoint: Path, topic: str | None) -> None:
+def translate(checkpoint: Path, topic: str | None, faults: FaultPoints = NO_FAULTS) -> None:
     """Let another source go on from a checkpoint: Spark's own, which names the topic, or ours, which does not.
 
     Both mean the same offsets. Only what a restart reads is rewritten: the last committed batch, and a later one that
@@ -56,8 +57,10 @@ def translate(checkpoint: Path, topic: str | None) -> None:
             offsets = {str(partition): offset for partition, offset in batch_end(checkpoint, int(file.name)).items()}
             lines[SOURCE] = json.dumps(offsets if topic is None else {topic: offsets}, separators=(",", ":"))
             write_whole(file, "\n".join(lines))
+            faults.reach("checkpoint.offsets.after")
             # Spark keeps a sum beside each file, which is that of the old one.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            faults.reach("checkpoint.sum.after")
 
 
 def forget_cut_off_first(checkpoint: Path) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from headrace.clock import Clock
 from headrace.define.stream import Stream
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
@@ -27,12 +28,16 @@ Batch = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a query reads and keeps its checkpoint, and the log it writes to."""
+    """Where a query reads and keeps its checkpoint, and the log it writes to.
+
+    `faults` hears of every step; it is for tests.
+    """
 
     log: Log
     clock: Clock
     source: str
     checkpoint: Path
+    faults: FaultPoints = NO_FAULTS
 
     def known_until(self, stream: Stream, included: Mapping[int, int], hand_over: HandOver | None) -> int:
         """The time, of the stream's clock, before which everything that arrived is included."""
@@ -57,6 +62,8 @@ def tiles_to_changelog(
         made = messages(batch.toArrow())
         included = batch_end(place.checkpoint, number)
         moment = place.known_until(tile_set.stream, included, hand_over)
+        place.faults.reach("tiles.append.before")
         place.log.append_batch(topic, [*made, progress_message(tile_set, target, included, moment)])
+        place.faults.reach("tiles.append.after")
 
     return publish

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.define.stream import Stream
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.files import filesystem
 from headrace.log.protocol import Log
 from headrace.run.append import PART
@@ -85,11 +86,13 @@ class Refusals:
     ----------
     dead, late
         The topics; late records go to theirs under the policy `side_output`.
+    faults
+        Hears of every append; for tests.
     """
 
-    def __init__(self, stream: Stream, log: Log, dead: str, late: str) -> None:
+    def __init__(self, stream: Stream, log: Log, dead: str, late: str, faults: FaultPoints = NO_FAULTS) -> None:
         self.verdicts = (*DEAD, *([LATE] if stream.late == "side_output" else []))
-        self._log, self._dead, self._late = log, dead, late
+        self._log, self._dead, self._late, self._faults = log, dead, late, faults
         self._again = True
 
     def take(self, letters: Iterable[Letter]) -> None:
@@ -101,9 +104,12 @@ class Refusals:
                 before = known(walk(self._log, self._dead)) if self._again else {}
             fresh = [each.message for each in dead if (before or {}).get(each.id) != each.arrived_at]
             late = [each.message for each in part if each.verdict == LATE]
-            for topic, given in ((self._dead, fresh), (self._late, late)):
-                if given:
-                    self._log.append_batch(topic, given)
+            if fresh:
+                self._log.append_batch(self._dead, fresh)
+                self._faults.reach("refused.dead.after")
+            if late:
+                self._log.append_batch(self._late, late)
+                self._faults.reach("refused.late.after")
         self._again = True
 
     def committed(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
@@ -16,13 +17,16 @@ from headrace.run.append import PART, in_parts
 from headrace.store.changelog import prefix
 
 
-def retire(log: Log, topic: str, tile_set: TileSet, run: str, checkpoint: Path) -> int:
+def retire(log: Log, topic: str, tile_set: TileSet, run: str, checkpoint: Path, faults: FaultPoints = NO_FAULTS) -> int:
     """Take a run's rows away; how many there were."""
     keys = _keys(log, topic, prefix(tile_set.fingerprint, run))
     for part in in_parts(Message(None, key) for key in sorted(keys)):
         log.append_batch(topic, part)
+        faults.reach("retire.rows.after")
     log.clean(topic)
+    faults.reach("retire.clean.after")
     shutil.rmtree(checkpoint, ignore_errors=True)
+    faults.reach("retire.checkpoint.after")
     return len(keys)
 
 

@@ -180,7 +180,7 @@ class TileQuery:
     def in_micro_batches(self, *, to_the_end: bool = False) -> None:
         """Go on in micro-batches, for ever or to the end that the log has now."""
         forget_cut_off_first(self.place.checkpoint)
-        translate(self.place.checkpoint, None)
+        translate(self.place.checkpoint, None, self.place.faults)
         if self.sink is not None:
             # Rows of real-time mode may stand before, which were in order.
             begun = self._begun()
@@ -195,7 +195,7 @@ class TileQuery:
         """Go on event by event; in short batches at first, unless their ends were practised."""
         practised = practised or self.batch <= PRACTICE
         self._practice_from = None if practised else self._last_batch()
-        translate(self.place.checkpoint, self.place.source)
+        translate(self.place.checkpoint, self.place.source, self.place.faults)
         self._real_time_progress, self._looked_at, self.pace = None, self._last_batch(), self._pace()
         rows = self._rows(REAL_TIME)
         writer = self._written(rows).format("kafka").options(**(self.sink or {}), **self.pace.sink)

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from headrace.clock import Clock
 from headrace.errors import DataError, ProjectError, did_you_mean, shown
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.score import formats, manifest
 from headrace.score.columns import Column
 from headrace.score.manifest import Manifest, Output
@@ -56,10 +57,12 @@ class Registry(RolesFile):
         Where models are kept.
     clock
         What says when a version was added and a role changed.
+    faults
+        Hears of every file that is written; for tests.
     """
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        super().__init__(folder, clock)
+    def __init__(self, folder: Path, clock: Clock, faults: FaultPoints = NO_FAULTS) -> None:
+        super().__init__(folder, clock, faults)
 
     def add(
         self,
@@ -97,6 +100,7 @@ class Registry(RolesFile):
         folder.mkdir(parents=True)
         try:
             file = formats.save(form, source, folder)
+            self._faults.reach("models.file.after")
             made = _first(model, form, file, features, columns, details)
             made = replace(
                 made, sha256=digest(folder / file), created_at=self._clock.now(), pickle=form == formats.PICKLE
@@ -106,7 +110,9 @@ class Registry(RolesFile):
             with locked(self._folder / model):
                 made = replace(made, version=self._next(model))
                 manifest.write(folder, made)
+                self._faults.reach("models.manifest.after")
                 folder.rename(self.place(model, made.version))
+                self._faults.reach("models.version.after")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return made

@@ -17,6 +17,7 @@ import msgspec
 from headrace.alone import alone
 from headrace.clock import Clock
 from headrace.errors import DataError, HeadraceError, MachineError
+from headrace.faults import FaultPoints
 from headrace.score import roles as changes
 from headrace.score.roles import By, Change, Roles
 from headrace.whole import write_whole
@@ -32,8 +33,8 @@ What = Literal["promote", "rollback", "challenge", "unchallenge", "shadow", "uns
 class RolesFile(ABC):
     """The roles of the models in a folder."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder, self._clock = folder, clock
+    def __init__(self, folder: Path, clock: Clock, faults: FaultPoints) -> None:
+        self._folder, self._clock, self._faults = folder, clock, faults
 
     @abstractmethod
     def sound(self, model: str, version: int) -> Any:
@@ -153,7 +154,9 @@ class RolesFile(ABC):
             after = change(before)
             if after != before:
                 text = msgspec.json.format(msgspec.json.encode(after), indent=2).decode()
+                self._faults.reach("models.roles.before")
                 write_whole(self._folder / model / FILE, text + "\n")
+                self._faults.reach("models.roles.after")
         return after
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from headrace.config import Names
 from headrace.define.view import View
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import Plan
@@ -49,6 +50,8 @@ class Samples:
 
     tell
         Is told of reads that are in the log, and of those that were to be and are not.
+    faults
+        Hears of every append; for tests.
     """
 
     def __init__(
@@ -59,10 +62,11 @@ class Samples:
         share: float,
         chance: Callable[[], float] = random.random,
         tell: Tell = lambda **_: None,
+        faults: FaultPoints = NO_FAULTS,
     ) -> None:
         self._log, self._named, self._share, self._chance, self._tell = log, named, share, chance, tell
         self._buffer: deque[Sample] = deque()
-        self._failing = False
+        self._failing, self._faults = False, faults
         self._plan = plan.fingerprint
         self._tiles, self._versions = plan.view_tiles, plan.versions
 
@@ -94,6 +98,7 @@ class Samples:
                 self._append(name, messages)
 
     def _append(self, view: str, messages: list[Message]) -> None:
+        self._faults.reach("samples.append.before")
         try:
             self._log.append_batch(self._named.topic(f"served.{view}"), messages)
         except Exception as error:
@@ -103,6 +108,7 @@ class Samples:
                 _logger.warning("samples of what was served are dropped: %s", error)
             self._failing = True
         else:
+            self._faults.reach("samples.append.after")
             self._failing = False
             self._tell(kept=len(messages))
 

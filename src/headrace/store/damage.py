@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 from headrace.errors import HeadraceError
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store.environment import DATA, Environment
 from headrace.store.value import DamagedError, unsealed
 from headrace.whole import write_whole
@@ -89,20 +90,20 @@ def _look(folder: Path) -> None:
         raise DamagedError(message, got=told, where=str(folder))
 
 
-def mended(folder: Path, *, readonly: bool, map_size: int) -> Environment:
+def mended(folder: Path, *, readonly: bool, map_size: int, faults: FaultPoints = NO_FAULTS) -> Environment:
     """The files, if they can be trusted; otherwise new ones."""
     try:
         refuse(folder)
-        return Environment(folder, readonly=readonly, map_size=map_size)
+        return Environment(folder, readonly=readonly, map_size=map_size, faults=faults)
     except HeadraceError as error:
         if error.code not in ("store-damaged", "store-format"):
             raise
         _logger.warning("the store begins anew and is filled from the changelog: %s", error)
-        set_aside(folder)
-        return Environment(folder, readonly=readonly, map_size=map_size)
+        set_aside(folder, faults)
+        return Environment(folder, readonly=readonly, map_size=map_size, faults=faults)
 
 
-def set_aside(folder: Path) -> None:
+def set_aside(folder: Path, faults: FaultPoints = NO_FAULTS) -> None:
     """Move the files out of the way; those of an earlier time go for good."""
     aside = folder / _ASIDE
     shutil.rmtree(aside, ignore_errors=True)
@@ -110,6 +111,7 @@ def set_aside(folder: Path) -> None:
     for name in (DATA, "lock.mdb", _DAMAGED, _CLOSED):
         with contextlib.suppress(FileNotFoundError):
             os.replace(folder / name, aside / name)
+            faults.reach("store.aside.after")
 
 
 def remove(folder: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import lmdb
 
 from headrace.errors import HeadraceError, MachineError
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store.value import DamagedError, sealed, unsealed
 
 Seen = TypeVar("Seen")
@@ -43,8 +44,10 @@ _DAMAGE = (
 class Environment:
     """The two tables of a store, `tiles` and `meta`, and transactions over them."""
 
-    def __init__(self, folder: Path, *, readonly: bool, map_size: int = FIRST_SIZE) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, *, readonly: bool, map_size: int = FIRST_SIZE, faults: FaultPoints = NO_FAULTS
+    ) -> None:
+        self.folder, self._faults = folder, faults
         # Reading transactions of this process; the map cannot be grown under one.
         self._readers = threading.RLock()
         self._held: Any = None
@@ -146,6 +149,8 @@ class Environment:
                 try:
                     with self._env.begin(write=True) as transaction:
                         work(transaction)
+                        self._faults.reach("store.commit.before")
+                    self._faults.reach("store.commit.after")
                     return
                 except lmdb.MapFullError:
                     with self._readers:

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store import damage
 from headrace.store.changelog import HandOver, Key, ProgressRow, Row
 from headrace.store.environment import FIRST_SIZE, Environment, WriterLock
@@ -47,6 +48,8 @@ class LmdbStore:
         Bytes to map at first; it doubles when it is full.
     mend
         Whether files that cannot be trusted are set aside and the store begun anew, to be filled from the changelog.
+    faults
+        Hears of every commit; for tests.
 
     Examples
     --------
@@ -68,15 +71,16 @@ class LmdbStore:
         readonly: bool = False,
         map_size: int = FIRST_SIZE,
         mend: bool = False,
+        faults: FaultPoints = NO_FAULTS,
     ) -> None:
-        self._folder, self._readonly = Path(folder), readonly
+        self._folder, self._readonly, self._faults = Path(folder), readonly, faults
         self._lock = None if readonly else WriterLock(self._folder)
         self._folds: dict[str, Fold] = {}
         self._due: dict[bytes, str] = {}
         self._damaged: DamagedError | None = None
         try:
             opened = damage.mended if mend and not readonly else Environment
-            self._env = opened(self._folder, readonly=readonly, map_size=map_size)
+            self._env = opened(self._folder, readonly=readonly, map_size=map_size, faults=faults)
             self._meta = Meta(self._env)
             self._sweep = Sweep(self._env, self._meta)
         except BaseException:
@@ -84,6 +88,7 @@ class LmdbStore:
             raise
         if not readonly:
             damage.begin(self._folder)
+            faults.reach("store.open.after")
 
     def __enter__(self) -> LmdbStore:
         return self
@@ -217,6 +222,7 @@ class LmdbStore:
         if damage.asked_to_rebuild(self._folder):
             self.clear()
             damage.rebuild_begun(self._folder)
+            self._faults.reach("store.rebuild.after")
 
     def clear(self) -> None:
         """See `Store.clear`."""
@@ -242,7 +248,9 @@ class LmdbStore:
         """See `Store.close`."""
         self._env.close()
         if not self._readonly and self._damaged is None:
+            self._faults.reach("store.close.before")
             damage.end(self._folder)
+            self._faults.reach("store.close.after")
         self._release()
 
     def _release(self) -> None:
