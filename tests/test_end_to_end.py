@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -26,7 +27,7 @@ from headrace.topics import open_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
 
-VICTIMS = ("pipeline", "archive", "serve", "supervisor")
+VICTIMS = ("spark", "score", "serve", "audit", "supervisor")
 """In the order in which they are killed, at equal distances while payments are sent."""
 
 
@@ -40,13 +41,24 @@ class Traffic:
     sampled: int
 
 
+MODEL = """
+
+risk = hr.model("risk", fraud, stream=payments.where("amount > 0"))
+"""
+SCORE = "def score(row):\n    return min(1.0, (row['payments_10m'] or 0) / 100)\n"
+SEPARATE = {"HEADRACE_PROCESSES_SEPARATE": "archive,late"}
+"""Settings of the second start: components of Spark have processes of their own."""
+
 SMALL, LARGE = Traffic(5_000, 500, 200, 50), Traffic(50_000, 2_500, 1_000, 200)
 DEADLINE = 180.0
 
 
-def headrace(folder: Path, *arguments: str) -> None:
+def headrace(folder: Path, *arguments: str, **settings: str) -> None:
     command = [sys.executable, "-m", "headrace.cli.main", *arguments]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    environment = {**os.environ, **settings}
+    ran = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=DEADLINE, env=environment
+    )
     assert ran.returncode == 0, ran.stderr
 
 
@@ -88,6 +100,10 @@ def kill(config, name):
 def test_every_process_is_killed_once_and_every_served_feature_equals_the_reference(tmp_path, size, seed):
     chance, shop_folder = random.Random(seed), tmp_path / "shop"
     create(shop_folder)
+    with (shop_folder / "features.py").open("a") as features:
+        features.write(MODEL)
+    (shop_folder / "risk.py").write_text(SCORE)
+    headrace(shop_folder, "model", "add", "risk", "risk.py", "--promote")
     shop = project.load(shop_folder)
     (view,) = shop.views
     headrace(shop_folder, "up", "--detach", "--port", "0")
@@ -105,7 +121,10 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
         stack.send(log, "payments", sent, strike)
         assert not left
         until(lambda: place.holder(place.place(shop.config)) is None, "the killed supervisor still holds the lock")
-        headrace(shop_folder, "up", "--detach", "--port", "0")
+        headrace(shop_folder, "up", "--detach", "--port", "0", **SEPARATE)
+        processes = (place.read_status(place.place(shop.config)) or {})["processes"]
+        assert set(processes) == {"spark", "serve", "score", "archive", "late", "audit"}
+        assert list(processes["spark"]["components"]) == ["pipeline"]
 
         with closing(stack.Reader(served(shop.config))) as reader:
             last = SystemClock().now()
@@ -118,6 +137,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
             told = until(lambda: settled(reader), "the counts did not settle")
             assert sum(told["verdicts"].values()) == told["read"] == len(sent)
+            until(lambda: scored(log) == counted(outcome), "some events have no prediction, or others have one")
 
             headrace(shop_folder, "backfill", "--wait", "120")
             until(lambda: reader.get("/status.json")["views"][view.name]["run"] == "2", "the new run is not read")
@@ -130,6 +150,16 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
         log.close()
     finally:
         headrace(shop_folder, "down")
+
+
+def counted(outcome):
+    """The ids of the events that count and are scored."""
+    judged = (each.event for each in outcome.judged["payments"] if each.event is not None and each.contributes)
+    return {event.event_id for event in judged if event.row["amount"] > 0}
+
+
+def scored(log):
+    return {json.loads(record.value)["event_id"] for record in stack.everything(log, "predictions.risk", "risk")}
 
 
 def settled(reader):

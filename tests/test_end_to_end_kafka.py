@@ -41,7 +41,7 @@ every = "2s"
 """
 
 
-def test_pipeline_serve_redis_and_archive_are_killed_and_no_answer_is_ever_wrong(tmp_path, monkeypatch, seed):
+def test_spark_serve_and_redis_are_killed_and_no_answer_is_ever_wrong(tmp_path, monkeypatch, seed):
     folder, (port,) = tmp_path / "shop", free_ports(1)
     create(folder)
     file = folder / "headrace.toml"
@@ -60,7 +60,6 @@ def test_pipeline_serve_redis_and_archive_are_killed_and_no_answer_is_ever_wrong
         first = redis.running(redis.redis_folder(shop.config))
         asked = Asked(f"http://127.0.0.1:{port}", view)
         with open_log(shop.config) as log:
-            until(lambda: pid_of(shop.config, "archive"), "the archive was not started")
             send(shop.config, log, asked, seed)
             with closing(stack.Reader(served(shop.config))) as reader:
                 compared(shop, log, view, reader, "real-time")
@@ -83,7 +82,7 @@ def send(config, log, asked, seed):
     start = SystemClock().now() + SECOND
     made = example.payments(PER_SECOND * SECONDS, seed=21, start=start, per_second=PER_SECOND, cards=CARDS)
     sent = [payment for payment in made if payment.sent_at < start + SECONDS * SECOND]
-    victims = ["pipeline", "serve", "redis", "archive"]
+    victims = ["spark", "serve", "redis"]
     chance.shuffle(victims)
     free = 1 - APART * len(victims)
     moments = [APART * number + share for number, share in enumerate(sorted(chance.uniform(0, free) for _ in victims))]

@@ -55,7 +55,7 @@ def test_killed_in_real_time_and_changed_to_micro_batches_and_back_every_value_i
                 headrace(folder, "down")
     finally:
         # Shown when the test fails.
-        sys.stderr.write((folder / ".headrace" / "logs" / "pipeline.log").read_text()[-8_000:])
+        sys.stderr.write((folder / ".headrace" / "logs" / "spark.log").read_text()[-8_000:])
         headrace(folder, "down")
         headrace(folder, "kafka", "down")
 
@@ -69,7 +69,7 @@ def send(shop, log, moments, seed):
     def strike(done):
         if left and done >= left[0] * len(sent):
             left.pop(0)
-            os.kill(until(lambda: pid_of(shop.config, "pipeline"), "no pipeline"), signal.SIGKILL)
+            os.kill(until(lambda: pid_of(shop.config, "spark"), "no Spark process"), signal.SIGKILL)
 
     stack.send(log, "payments", sent, strike)
     assert not left

@@ -66,9 +66,6 @@ class Lane:
     def passed(self, tile_set, run):
         return run not in self.waiting
 
-    def drop(self, tile_set, run):
-        pass
-
 
 class Said:
     def forget(self, tile):
@@ -82,7 +79,7 @@ class Following:
         log = MemoryLog()
         log.create_topic(named.topic(RUNS), compacted=True)
         self.runs, self.queries, self.lane = Runs(log, named.topic(RUNS)), dict[str, Query](), Lane()
-        self.over = ChangeOver(Plan(), named, log, FakeClock(), self.lane, Said(), self._start)
+        self.over = ChangeOver(Plan(), named, log, FakeClock(), self.lane.passed, Said(), self._start)
 
     def _start(self, _, hand_over):
         run = FIRST_RUN if hand_over is None else hand_over.run
