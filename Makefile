@@ -94,7 +94,7 @@ $(READY): requirements.lock pyproject.toml
 		  echo "hint: Name a newer one: make PYTHON=python3.12 ..." >&2; exit 3; }
 	@scripts/apt-need python3-venv $(PYTHON) -c 'import ensurepip, venv'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >&2
-	@scripts/install $(BIN)/python >&2
+	@scripts/timed environment scripts/install $(BIN)/python >&2
 	@touch $@
 
 redis:

@@ -33,13 +33,14 @@ SECONDS = 5.0
 
 
 class Request:
-    """What a launcher asks for: a module to run, with its arguments, environment and streams."""
+    """What a launcher asks for: a module to run, with its arguments, environment, working folder and streams."""
 
     def __init__(self, launcher: socket.socket, streams: list[int], text: bytes) -> None:
         said = json.loads(text)
         self.launcher, self.streams = launcher, streams
         self.arguments: list[str] = said["arguments"]
         self.environment: dict[str, str] = said["environment"]
+        self.folder: str = said["folder"]
         self.pid: int = said["pid"]
         self.text = text
 
@@ -194,9 +195,10 @@ def run_worker(request: Request) -> int:
     request.close()
     os.environ.clear()
     os.environ.update(request.environment)
-    for folder in reversed(request.environment.get("PYTHONPATH", "").split(os.pathsep)):
-        if folder and folder not in sys.path:
-            sys.path.insert(1, folder)
+    os.chdir(request.folder)
+    # What `python -m` does: a function of a module in the working folder is found there.
+    folders = [request.folder, *request.environment.get("PYTHONPATH", "").split(os.pathsep)]
+    sys.path[:0] = [folder for folder in folders if folder and folder not in sys.path]
     sys.argv = [request.module, *request.arguments[2:]]
     try:
         if request.module == DAEMON:

@@ -26,7 +26,8 @@ def main(python: str, address: str, arguments: list[str]) -> int:
     host = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         host.connect(address)
-        request = json.dumps({"arguments": arguments, "environment": dict(os.environ), "pid": os.getpid()}).encode()
+        wanted = {"arguments": arguments, "environment": dict(os.environ), "folder": os.getcwd(), "pid": os.getpid()}
+        request = json.dumps(wanted).encode()
         socket.send_fds(host, [LENGTH.pack(len(request))], STREAMS)
         host.sendall(request)
     except OSError:
