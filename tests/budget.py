@@ -39,6 +39,11 @@ def examples(share: float, *, quiet: Collection[HealthCheck] = ()) -> settings:
     return settings(max_examples=count_cases(share), suppress_health_check=quiet)
 
 
+def is_proving() -> bool:
+    """Whether this is a run of `make prove`."""
+    return settings.get_current_profile_name() == "prove"
+
+
 def run_seed() -> int:
     """The seed of this run."""
     return RunSeed.value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.budget import RunSeed, register_profiles, run_seed
+from tests.budget import RunSeed, is_proving, register_profiles, run_seed
 from tests.default_signals import restore_signals
 from tests.kafka.cluster import Cluster, started
 
@@ -67,6 +67,11 @@ def _turn(item: pytest.Item) -> int:
     return FIRST.index(group.args[0]) if group and group.args[0] in FIRST else len(FIRST)
 
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Compiling a query takes longer than a test's few rows. `make prove` has Spark compile, and so do the products' own
+processes and the tests of expressions, which hold the two to one meaning."""
+
+
 @pytest.fixture
 def seed() -> int:
     """The seed of this run, for a test that leaves something to chance."""
@@ -78,8 +83,11 @@ def spark() -> Iterator[SparkSession]:
     from headrace.kafka import jars
     from headrace.run.session import local_session
 
-    # More slots than cores: a real-time query holds one for each of its tasks.
-    session = local_session("headrace-tests", slots=8, jars=jars.fetch(jars.CONNECTOR))
+    # It lives as long as the run, unlike the JVMs that tests start: Java may optimise it.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC")
+        # More slots than cores: a real-time query holds one for each of its tasks.
+        session = local_session("headrace-tests", slots=8, jars=jars.fetch(jars.CONNECTOR), options={} if is_proving() else INTERPRETED)
     yield session
     session.stop()
 

@@ -11,6 +11,7 @@ from headrace.evaluate import looks
 from headrace.evaluate.cells import Cells
 from headrace.evaluate.passes import strays
 from headrace.evaluate.report import overall, report
+from headrace.faults import NO_FAULTS
 from headrace.truth.sums import Sums
 from tests.evaluate.shop import Shop, busy, by_id, by_key, lost
 from tests.streams import BASE
@@ -35,48 +36,78 @@ def same(found, wanted):
         assert held.decided_sum == pytest.approx(sums.decided_sum, abs=1e-9)
 
 
-@pytest.mark.parametrize(("seed", "partitions"), [(1, 1), (2, 3)])
-def test_every_look_says_what_a_plain_reading_says(tmp_path, spark, seed, partitions):
-    shop = Shop(tmp_path, spark, partitions)
-    for _ in busy(shop, seed, minutes=400):
-        shop.archive()
-        found = shop.look()
-        assert found.known_until == shop.clock.now()
-        same(shop.cells(), shop.meant())
-    whole = [sums for cell, sums in shop.cells().items() if not cell.segment]
-    assert sum(sums.count for sums in whole) == len(shop.predictions)
-    assert all("open" not in sums.states for sums in whole)
-    assert {state for sums in whole for state in sums.states} >= {"labelled", "defaulted"}
+class Walk:
+    """A lake that fills, and a look at it now and then; every second look is killed first, just before its commit."""
 
+    def __init__(self, folder, spark, seed, partitions):
+        self.shop = Shop(folder, spark, partitions)
+        self.looks, self.left_by_killed = [], []
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(looks, "TIDIED", 2)
+            for number, _ in enumerate(busy(self.shop, seed, minutes=300)):
+                self.shop.archive()
+                if number % 2:
+                    self.left_by_killed.append(self._kill_look())
+                found = self.shop.look()
+                self.looks.append((found.known_until, self.shop.clock.now(), self.shop.cells(), self.shop.meant()))
 
-def test_one_look_in_the_end_says_the_same_as_many(tmp_path, spark):
-    often, once = Shop(tmp_path / "often", spark), Shop(tmp_path / "once", spark)
-    for _ in busy(often, 3, minutes=300):
-        often.archive()
-        often.look()
-    for _ in busy(once, 3, minutes=300):
-        once.archive()
-    once.look()
-    same(once.cells(), often.cells())
-
-
-def test_a_look_that_is_killed_leaves_nothing_and_the_next_one_has_it_all(tmp_path, spark, monkeypatch):
-    shop = Shop(tmp_path, spark)
-    for at, _ in enumerate(busy(shop, 4, minutes=300)):
-        shop.archive()
-        with monkeypatch.context() as broken:
-            if at % 2:
-                broken.setattr(Cells, "restate", _killed)
-                with pytest.raises(KeyboardInterrupt):
-                    shop.look()
-                continue
-            shop.look()
-    shop.look()
-    same(shop.cells(), shop.meant())
+    def _kill_look(self):
+        """The cells before and after a look that was killed."""
+        before = self.shop.cells()
+        with pytest.MonkeyPatch.context() as broken, pytest.raises(KeyboardInterrupt):
+            broken.setattr(Cells, "restate", _killed)
+            self.shop.look()
+        return before, self.shop.cells()
 
 
 def _killed(*_):
     raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module", params=[(2, 3), pytest.param((1, 1), marks=pytest.mark.prove)])
+def walk(request, spark, tmp_path_factory):
+    return Walk(tmp_path_factory.mktemp("walk"), spark, *request.param)
+
+
+def test_every_look_says_what_a_plain_reading_says(walk):
+    assert len(walk.looks) > 2
+    for known_until, now, cells, meant in walk.looks:
+        assert known_until == now
+        same(cells, meant)
+    whole = [sums for cell, sums in walk.looks[-1][2].items() if not cell.segment]
+    assert sum(sums.count for sums in whole) == len(walk.shop.predictions)
+    assert all("open" not in sums.states for sums in whole)
+    assert {state for sums in whole for state in sums.states} >= {"labelled", "defaulted"}
+
+
+def test_a_look_that_is_killed_leaves_nothing(walk):
+    assert walk.left_by_killed
+    for before, after in walk.left_by_killed:
+        assert after == before
+
+
+def test_one_look_in_the_end_says_the_same_as_many(walk, monkeypatch):
+    # A table of its own, as if nobody had looked before.
+    monkeypatch.setattr(Cells, "__init__", _with_a_table_of_its_own)
+    walk.shop.look()
+    same(walk.shop.cells(), walk.looks[-1][2])
+
+
+def _with_a_table_of_its_own(self, config, label, faults=NO_FAULTS):
+    self._looks = looks.Looks(config, f"once.{label.name}", faults)
+
+
+def test_many_looks_are_tidied_and_nothing_that_was_said_is_lost(walk):
+    cells = Cells(walk.shop.config, by_id)
+    assert cells.looks >= 2
+    assert len(DeltaTable(cells._looks.uri).file_uris()) < cells.looks
+    windows = report(by_id, cells)["windows"]
+    assert max(len(window["restatements"]) for window in windows) > 1
+
+
+def test_labels_that_are_numbers_give_errors(walk):
+    walk.shop.look(lost)
+    same(walk.shop.cells(lost), walk.shop.meant(lost))
 
 
 def test_two_looks_at_once_are_not_both_counted(tmp_path, spark, monkeypatch):
@@ -133,20 +164,6 @@ def test_labels_that_name_no_prediction_are_counted_until_it_comes(tmp_path, spa
     assert strays(spark, shop.config, by_id) == (1, ["nobody"])
 
 
-def test_many_looks_are_tidied_and_say_the_same(tmp_path, spark, monkeypatch):
-    monkeypatch.setattr(looks, "TIDIED", 2)
-    shop = Shop(tmp_path, spark)
-    for _ in busy(shop, 6, minutes=300):
-        shop.archive()
-        shop.look()
-        same(shop.cells(), shop.meant())
-    cells = Cells(shop.config, by_id)
-    assert cells.looks >= 2
-    assert len(DeltaTable(cells._looks.uri).file_uris()) < cells.looks
-    said = report(by_id, cells)["windows"]
-    assert max(len(each["restatements"]) for each in said) > 1
-
-
 def test_nothing_new_is_nothing_written(tmp_path, spark):
     shop = Shop(tmp_path, spark)
     shop.predict("p", 0.7)
@@ -171,14 +188,6 @@ def test_a_label_may_name_the_key_and_the_time_of_what_was_scored(tmp_path, spar
     (sums,) = shop.cells(by_key).values()
     assert sums.states == {"labelled": 1, "open": 1}
     assert sums.decided == {"yes/open": 1, "yes/yes": 1}
-
-
-def test_labels_that_are_numbers_give_errors(tmp_path, spark):
-    shop = Shop(tmp_path, spark)
-    for _ in busy(shop, 5, minutes=200):
-        shop.archive()
-        shop.look(lost)
-    same(shop.cells(lost), shop.meant(lost))
 
 
 def test_a_score_that_is_no_probability_is_told_and_changes_no_figure(tmp_path, spark):
