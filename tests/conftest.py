@@ -87,7 +87,8 @@ def spark() -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC")
         # More slots than cores: a real-time query holds one for each of its tasks.
-        session = local_session("headrace-tests", slots=8, jars=jars.fetch(jars.CONNECTOR), options={} if is_proving() else INTERPRETED)
+        options = {} if is_proving() else INTERPRETED
+        session = local_session("headrace-tests", slots=8, jars=jars.fetch(jars.CONNECTOR), options=options)
     yield session
     session.stop()
 
