@@ -11,7 +11,7 @@ from tests.accounting.report import Account, read_account
 from tests.accounting.rules import LIMIT, sum_folders
 
 MARGIN = 1.5
-LEAST = 2
+LEAST = 10
 
 
 def propose(account: Account) -> str:
@@ -25,7 +25,8 @@ def propose(account: Account) -> str:
     folders = [
         f'"{folder}" = {max(LEAST, math.ceil(cpu * MARGIN))}' for folder, cpu in sorted(sum_folders(entries).items())
     ]
-    return "\n".join(["[tests]", *tests, "", "[folders]", *folders]) + "\n"
+    machine = ["[machine]", f"loop = {account.loop:.3f}"]
+    return "\n".join(["[tests]", *tests, "", *machine, "", "[folders]", *folders]) + "\n"
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.accounting.cpu import ProcessTree, read_machine
+from tests.accounting.cpu import ProcessTree, read_machine, time_loop
 from tests.accounting.expense import Expense, fixture_name, folder_of
 from tests.accounting.report import Account
 from tests.accounting.rules import find_excess, read_budgets
@@ -49,6 +49,7 @@ class Accountant:
         self._phases: dict[str, float] = {}
         self._outcome = "passed"
         self._shared: list[tuple[float, float]] = []
+        self._loop = 0.0 if self._is_worker else time_loop()
         self._began = (time.monotonic(), read_machine(), self._tree.read_cpu(), os.getloadavg()[0])
 
     def pytest_sessionstart(self) -> None:
@@ -125,13 +126,16 @@ class Accountant:
         if file := self._config.getoption("--account"):
             self.account.write(self._config.rootpath / file)
         if budgets := self._config.getoption("--budgets"):
-            self._fail(session, find_excess(self.account.entries, read_budgets(Path(budgets)), self.account.others))
+            account = self.account
+            excess = find_excess(account.entries, read_budgets(Path(budgets)), account.others, account.loop)
+            self._fail(session, excess)
 
     def _close(self, cpu: float) -> Account:
         began, machine, _, load = self._began
         seconds = time.monotonic() - began
         others = max(0.0, read_machine() - machine - cpu) / (seconds * (os.cpu_count() or 1))
-        return Account(run_seed(), seconds, cpu, (load, os.getloadavg()[0]), min(1.0, others), tuple(self._entries))
+        loads = (load, os.getloadavg()[0])
+        return Account(run_seed(), seconds, cpu, loads, min(1.0, others), self._loop, tuple(self._entries))
 
     def _fail(self, session: pytest.Session, excess: dict[str, str]) -> None:
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")

@@ -15,13 +15,26 @@ LONGEST = 10
 
 @dataclass(frozen=True)
 class Account:
-    """A run: seconds, CPU-seconds, load at its start and end, the others' share of the machine, and entries."""
+    """What a run used.
+
+    Attributes
+    ----------
+    seconds, cpu
+        Of the whole run.
+    load
+        The load average at its start and at its end.
+    others
+        The share of the machine that other programs used, from 0 to 1.
+    loop
+        CPU-seconds of `cpu.time_loop` on this machine.
+    """
 
     seed: int
     seconds: float
     cpu: float
     load: tuple[float, float]
     others: float
+    loop: float
     entries: tuple[Expense, ...]
 
     def write(self, file: Path) -> None:
@@ -40,7 +53,7 @@ class Account:
         yield ""
         start, end = self.load
         yield f"load average {start:.1f} at the start, {end:.1f} at the end"
-        yield f"others used {self.others:.0%} of the machine"
+        yield f"others used {self.others:.0%} of the machine, whose loop took {self.loop:.3f} CPU-seconds"
         yield f"tests: {self.seconds:.0f} s, {self.cpu:.0f} CPU-seconds"
 
 

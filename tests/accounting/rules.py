@@ -1,6 +1,7 @@
 """The limits of a run: seconds of a test, CPU-seconds of a folder. What is over them fails the run, one line each.
 
-Seconds are stretched by what others use of the machine meanwhile; CPU-seconds need no such help.
+Seconds are stretched by what others use of the machine meanwhile. Both are stretched on a machine that is slower than
+the one on which the budgets were measured.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Budgets:
-    """Tests that may take longer, by the beginning of their names, and the CPU-seconds of each folder."""
+    """Tests that may take longer, by the beginning of their names, and the CPU-seconds of each folder.
+
+    `loop` is what `cpu.time_loop` gave on the machine of these budgets; None when they hold on every machine.
+    """
 
     tests: Mapping[str, Allowance]
     folders: Mapping[str, float]
+    loop: float | None = None
 
     def seconds_of(self, name: str) -> float:
         """The limit of a test."""
@@ -45,7 +50,7 @@ def read_budgets(file: Path) -> Budgets:
     silent = [name for name, given in allowances.items() if not given.reason.strip()]
     if silent:
         raise ValueError(f"{file.name}: say why these tests may take longer: {', '.join(silent)}")
-    return Budgets(allowances, content.get("folders", {}))
+    return Budgets(allowances, content.get("folders", {}), content.get("machine", {}).get("loop"))
 
 
 def stretch(others: float) -> float:
@@ -65,11 +70,21 @@ def sum_folders(entries: Iterable[Expense]) -> dict[str, float]:
     return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
 
 
-def find_excess(entries: Iterable[Expense], budgets: Budgets, others: float) -> dict[str, str]:
+def slowness(loop: float, budgets: Budgets) -> float:
+    """How many times as slow this machine is as that of the budgets; 1 for a faster one.
+
+    >>> slowness(0.06, Budgets({}, {}, loop=0.04)), slowness(0.02, Budgets({}, {}, loop=0.04))
+    (1.5, 1.0)
+    """
+    return 1.0 if budgets.loop is None else max(1.0, loop / budgets.loop)
+
+
+def find_excess(entries: Iterable[Expense], budgets: Budgets, others: float, loop: float = 0.0) -> dict[str, str]:
     """What is over its limit: a test, a fixture or a folder, each with a sentence."""
     entries, found = [entry for entry in entries if not entry.is_prove], {}
+    slow = slowness(loop, budgets)
     for entry in entries:
-        limit = budgets.seconds_of(entry.name) * stretch(others)
+        limit = budgets.seconds_of(entry.name) * stretch(others) * slow
         if entry.seconds > limit:
             found[entry.name] = (
                 f"took {entry.seconds:.1f} s, and may take {limit:.1f} s. Make it shorter, mark it prove, "
@@ -78,6 +93,6 @@ def find_excess(entries: Iterable[Expense], budgets: Budgets, others: float) -> 
     for folder, used in sum_folders(entries).items():
         if folder not in budgets.folders:
             found[folder] = f"used {used:.1f} CPU-seconds, and has no budget in tests/budgets.toml."
-        elif used > budgets.folders[folder]:
-            found[folder] = f"used {used:.1f} CPU-seconds, and its budget is {budgets.folders[folder]:g}."
+        elif used > (budget := budgets.folders[folder] * slow):
+            found[folder] = f"used {used:.1f} CPU-seconds, and its budget is {budget:.3g}."
     return found

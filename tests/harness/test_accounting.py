@@ -96,6 +96,14 @@ def test_a_test_may_take_twice_as_long_where_others_use_half_of_the_machine():
     assert find_excess(entries, budgets, 0.5) == {}
 
 
+def test_a_slower_machine_stretches_every_limit_and_a_faster_one_none():
+    entries = [Expense("tests/a/test_b.py::test_c", "a", 29.0, 14.0)]
+    budgets = Budgets({}, {"a": 10}, loop=0.02)
+    assert find_excess(entries, budgets, 0.0, loop=0.03) == {}
+    assert [*find_excess(entries, budgets, 0.0, loop=0.02)] == ["tests/a/test_b.py::test_c", "a"]
+    assert find_excess(entries, budgets, 0.0, loop=0.01) == find_excess(entries, budgets, 0.0, loop=0.02)
+
+
 def test_an_allowance_without_a_reason_is_refused(tmp_path):
     (tmp_path / "budgets.toml").write_text('[tests]\n"tests/a" = { seconds = 30, reason = " " }\n')
     with pytest.raises(ValueError, match="say why"):
@@ -107,16 +115,16 @@ def test_proposed_budgets_allow_half_as_much_again(tmp_path):
         Expense("tests/a/test_b.py::test_c", "a", 30.0, 4.0),
         Expense("tests/a/test_d.py::test_e", "a", 1.0, 6.0),
     )
-    Account(1, 31.0, 10.0, (0.0, 0.0), 0.0, entries).write(tmp_path / "account.json")
+    Account(1, 31.0, 10.0, (0.0, 0.0), 0.0, 0.03, entries).write(tmp_path / "account.json")
     account = read_account(tmp_path / "account.json")
     assert account.entries == entries
     (tmp_path / "budgets.toml").write_text(propose(account).replace('reason = ""', 'reason = "Long."'))
     budgets = read_budgets(tmp_path / "budgets.toml")
-    assert budgets == Budgets({"tests/a/test_b.py::test_c": Allowance(45, "Long.")}, {"a": 15})
+    assert budgets == Budgets({"tests/a/test_b.py::test_c": Allowance(45, "Long.")}, {"a": 15}, loop=0.03)
 
 
 def test_the_report_has_the_sum_of_each_folder(tmp_path):
-    Account(1, 1.0, 1.0, (0.0, 0.0), 0.0, (Expense("a::b", "a", 1, 2), Expense("a::c", "a", 1, 3))).write(
+    Account(1, 1.0, 1.0, (0.0, 0.0), 0.0, 0.03, (Expense("a::b", "a", 1, 2), Expense("a::c", "a", 1, 3))).write(
         tmp_path / "f"
     )
     assert json.loads((tmp_path / "f").read_text())["folders"] == {"a": 5}

@@ -76,9 +76,10 @@ class Reader:
         self._connection.request("GET", path)
         return json.loads(self._connection.getresponse().read())
 
-    def features(self, view: View, card: str) -> Any:
-        """A card's features now."""
-        return self.get(f"/v1/features/{view.name}/{quote(card, safe='')}")
+    def features(self, view: View, key: str | Sequence[str]) -> Any:
+        """The features of a key now. A key of several columns has one part for each."""
+        parts = [key] if isinstance(key, str) else key
+        return self.get("/".join(["/v1/features", view.name, *(quote(part, safe="") for part in parts)]))
 
 
 class Due(Protocol):
@@ -107,11 +108,11 @@ def send(log: Log, topic: str, sent: Sequence[Due], tick: Callable[[int], None])
         time.sleep(0.1)
 
 
-def included(reader: Reader, view: View, card: str, moment: int, patience: float = CATCH_UP) -> Any:
+def included(reader: Reader, view: View, key: str | Sequence[str], moment: int, patience: float = CATCH_UP) -> Any:
     """Wait so many seconds until everything that arrived before a moment is in the answers."""
     deadline = time.monotonic() + patience
     while True:
-        answer = reader.features(view, card)
+        answer = reader.features(view, key)
         if answer["as_of"] and micros(answer["as_of"]) >= moment:
             return answer
         if time.monotonic() > deadline:
