@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -154,6 +155,23 @@ def test_a_rows_own_event_counts_with_all_that_stand_before_it_in_the_log(view: 
     for (key, _, event), given_values in zip(rows, found, strict=True):
         arrived, partition, offset = event.place
         assert differences(outcome, view, key, (arrived, partition, offset + 1), given_values) == []
+
+
+def test_of_events_that_arrived_together_those_up_to_the_rows_own_place_count() -> None:
+    at, places = BASE + HOUR, ((0, 0), (0, 1), (1, 0), (1, 1))
+    made = [
+        msgspec.structs.replace(
+            record(
+                payments, id=f"e{bit}", card="a", cents=1 << bit, at=at, arrived_at=at + SECOND, partition=partition
+            ),
+            offset=offset,
+        )
+        for bit, (partition, offset) in enumerate(places)
+    ]
+    outcome = Outcome(build([every_window]), made)
+    events = sorted(outcome.events(every_window, ("a",)), key=lambda event: event.place)
+    found = answered(outcome, every_window, [(("a",), at + SECOND, event) for event in events], "as_known")
+    assert [each["trailing_sum"] for each in found] == [1, 3, 7, 15]
 
 
 def test_as_it_happened_a_rows_own_event_counts_and_no_other_of_its_time() -> None:
