@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace import project
-from headrace.errors import DefinitionError, ProjectError, SchemaError
+from headrace.errors import DefinitionError, HeadraceError, ProjectError, SchemaError
 
 GOOD = """
 import headrace as hr
@@ -65,6 +65,22 @@ def test_a_features_file_that_raises_says_where_and_what(load):
     error = refused(load, GOOD + "\ndef f():\n    return 1 / 0\n\nf()\n")
     assert (error.code, error.where) == ("broken-features", "features.py:9")
     assert error.got == "'ZeroDivisionError: division by zero'"
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("clicks.wehre('n > 0')", "Did you mean 'where'?"),
+        ("hr.cuont(over='1h')", "Did you mean 'count'?"),
+        ("from headrace import cuont", "Did you mean 'count'?"),
+        ("hr.stream('clicks', feilds={})", "Did you mean 'fields'?"),
+        ("clikcs.where('n > 0')", "Did you mean 'clicks'?"),
+    ],
+)
+def test_a_misspelt_name_in_a_features_file_has_its_line_and_the_right_name(load, line, hint):
+    with pytest.raises(HeadraceError) as caught:
+        load(f"{GOOD}{line}\n")
+    assert (caught.value.where, caught.value.hint) == ("features.py:7", hint)
 
 
 def test_a_features_file_that_exits_is_broken_and_does_not_end_the_program(load):

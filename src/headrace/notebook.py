@@ -10,6 +10,7 @@ from headrace.define.stream import Stream
 from headrace.define.view import View
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.log.record import Record
+from headrace.public import check_call
 from headrace.testing import Run, record, run
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ ARRIVAL_COLUMN = "arrived_at"
 MOST_ROWS = 1_000_000
 
 
+@check_call
 def preview(view: View, table: Any, *, each: str = "key", at: Any = None) -> pd.DataFrame:
     """What a view's features are over a table of events.
 

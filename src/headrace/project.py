@@ -5,7 +5,9 @@ Loading runs the user's Python. It may raise, print or hang; each of these ends 
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import difflib
 import io
 import signal
 import sys
@@ -207,7 +209,19 @@ def _run_code(code: Any, module: ModuleType, file: Path) -> None:
         where = f"{relative(str(file))}:{lines[-1]}" if lines else relative(str(file))
         message = "The features file raised while it was loaded."
         got = shown(f"{type(cause).__name__}: {cause}", 200)
-        raise ProjectError("broken-features", message, where=where, got=got) from cause
+        raise ProjectError("broken-features", message, where=where, got=got, hint=_close(cause, module)) from cause
+
+
+def _close(cause: BaseException, module: ModuleType) -> str | None:
+    """The name that was probably meant, where a name is what is wrong."""
+    if isinstance(cause, AttributeError) and isinstance(cause.name, str):
+        known = [each for each in dir(cause.obj) if not each.startswith("_")]
+    elif isinstance(cause, NameError) and isinstance(cause.name, str):
+        known = [each for each in (*vars(module), *dir(builtins)) if not each.startswith("_")]
+    else:
+        return None
+    close = difflib.get_close_matches(cause.name, known, n=1, cutoff=0.6)
+    return f"Did you mean {close[0]!r}?" if close else None
 
 
 class _TooSlowError(Exception):

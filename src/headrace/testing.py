@@ -25,6 +25,7 @@ from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
 from headrace.plan.build import build
 from headrace.plan.model import Plan
+from headrace.public import check_call
 from headrace.run.reference import Outcome
 from headrace.run.verdict import VERDICTS, Judgement
 from headrace.schema.wire import encoder
@@ -53,6 +54,7 @@ class FakeClock:
         self._now += duration(by, "a clock's step")
 
 
+@check_call
 def record(
     stream: Stream,
     *,
@@ -84,21 +86,25 @@ def record(
     return Record(stream.name, partition, -1, arrived, key, value, tuple((headers or {}).items()))
 
 
+@check_call
 def late(given: Record, by: Any = DAY) -> Record:
     """The same record, arriving later by a duration: a day unless told otherwise."""
     return replace(given, arrived_at=given.arrived_at + _length(by))
 
 
+@check_call
 def duplicate(given: Record, after: Any = SECOND) -> Record:
     """A second copy of a record, a second after the first unless told otherwise."""
     return replace(given, arrived_at=given.arrived_at + _length(after))
 
 
+@check_call
 def future(given: Record, by: Any = 10 * MINUTE) -> Record:
     """The same record with a producer clock that runs ahead: it arrives before it happened."""
     return replace(given, arrived_at=given.arrived_at - _length(by))
 
 
+@check_call
 def poison(stream: Stream, *, value: bytes = b"{not json", arrived_at: Any = 0, partition: int = 0) -> Record:
     """A record that cannot be read."""
     return Record(stream.name, partition, -1, micros(arrived_at, "an arrival"), None, value, ())
@@ -216,6 +222,7 @@ def _key_of(view: Keyed, key: Any) -> Key:
     return parts
 
 
+@check_call
 def run(
     definitions: Iterable[Any],
     records: Iterable[Record],

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
-from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.view import Selection, View, named
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
+from headrace.public import check_call
 from headrace.schema.types import Boolean, Field, Integer, List, Schema, String, Struct, Timestamp, Type, schema_of
 
 Row = Mapping[str, Any]
@@ -33,8 +34,8 @@ class Attribute:
     nullable: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
-class Dimension:
+@dataclass(frozen=True, repr=False)
+class Dimension(NamedValue):
     """What a table says of a key. Made by `hr.dimension`."""
 
     name: str
@@ -71,6 +72,7 @@ class Dimension:
         """One feature by its name."""
         return named(self.features, name, f"Dimension {self.name!r}")
 
+    @check_call
     def only(self, *names: str) -> Selection:
         """Some of the features, for a feature set.
 
@@ -87,6 +89,7 @@ Keyed: TypeAlias = View | Dimension
 """What has features of a key."""
 
 
+@check_call
 def dimension(
     name: str,
     path: str | os.PathLike[str],

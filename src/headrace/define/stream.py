@@ -12,9 +12,10 @@ from typing import Any
 
 from headrace.clock import duration
 from headrace.define.avro_file import avro_text_of
-from headrace.define.name import name_of, one_of, text_of
+from headrace.define.name import NamedValue, name_of, one_of, text_of
 from headrace.errors import DefinitionError, did_you_mean, shown
-from headrace.expression import Column, Expression, both, field, parse
+from headrace.expression import Column, Expression, both, field, parse, underlined
+from headrace.public import check_call
 from headrace.schema.formats import FORMATS
 from headrace.schema.types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
 
@@ -36,8 +37,8 @@ class Arrival:
         return self.source if self.name is None else f"{self.source}:{self.name}"
 
 
-@dataclass(frozen=True)
-class Stream:
+@dataclass(frozen=True, repr=False)
+class Stream(NamedValue):
     """Events of one kind, perhaps filtered and with computed columns. Made by `hr.stream`."""
 
     name: str
@@ -83,6 +84,7 @@ class Stream:
             raise DefinitionError("unknown-field", message, got=shown(name), hint=hint)
         return field(name, column)
 
+    @check_call
     def where(self, condition: str) -> Stream:
         """Only the events for which the condition is true.
 
@@ -95,6 +97,7 @@ class Stream:
         _want(read.type, Boolean, f"The condition of stream {self.name!r}", condition)
         return replace(self, filter=both(self.filter, read))
 
+    @check_call
     def with_columns(self, **columns: str) -> Stream:
         """More columns, each an SQL expression over the fields and the other columns.
 
@@ -135,6 +138,7 @@ def _next_column(stream: Stream, waiting: Mapping[str, str]) -> tuple[str, Expre
     raise DefinitionError("cycle", "Computed columns need each other in a circle.", got=shown(circle), hint=hint)
 
 
+@check_call
 def stream(
     name: str,
     *,
@@ -249,7 +253,7 @@ def _want(found: Type, kind: type[Type], what: str, text: str) -> None:
     if not isinstance(found, kind):
         hint = 'Write a comparison, as "amount > 0".'
         message = f"{what} is of type {found}, not {kind.name}."
-        raise DefinitionError("wrong-type", message, got=shown(text), hint=hint)
+        raise DefinitionError("wrong-type", message, got=shown(text), hint=hint, excerpt=underlined(text))
 
 
 def _text(value: Any, what: str) -> str:
