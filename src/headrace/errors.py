@@ -29,6 +29,8 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any, ClassVar, Self
 
+from headrace.words import show_count
+
 GENERATED = ("<frozen", "<string>")
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 NEW_LINE = "\n"
@@ -342,7 +344,7 @@ def shown(value: Any, limit: int = 80) -> str:
     "'xxxxxxx... (1,002 characters)"
     """
     text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 4]}... ({len(text):,} characters)"
+    return text if len(text) <= limit else f"{text[: limit - 4]}... ({show_count(len(text), 'character')})"
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from headrace.errors import DefinitionError, UnknownImportError, UnknownNameError, did_you_mean, shown
+from headrace.words import show_count
 
 IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 MODULES = ("testing",)
@@ -119,7 +120,7 @@ def _wrong(message: str, got: str, hint: str | None) -> DefinitionError:
 
 
 def _count(number: int) -> str:
-    return {0: "nothing", 1: "one argument"}.get(number, f"{number} arguments")
+    return "nothing" if number == 0 else show_count(number, "argument")
 
 
 def _name_of(function: Callable[..., Any], *, method: bool) -> str:

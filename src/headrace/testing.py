@@ -29,6 +29,7 @@ from headrace.public import check_call
 from headrace.run.reference import Outcome
 from headrace.run.verdict import VERDICTS, Judgement
 from headrace.schema.wire import encoder
+from headrace.words import show_count
 
 __all__ = ["FakeClock", "MemoryLog", "Run", "duplicate", "future", "late", "logged", "poison", "record", "run"]
 
@@ -217,7 +218,7 @@ def _key_of(view: Keyed, key: Any) -> Key:
         return tuple(key[name] for name in view.by)
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) != len(view.by):
-        message = f"{kind} {view.name!r} is kept by {len(view.by)} columns."
+        message = f"{kind} {view.name!r} is kept by {show_count(len(view.by), 'column')}."
         raise DataError("bad-request", message, got=shown(key), hint=f"In this order: {', '.join(view.by) or 'none'}.")
     return parts
 

@@ -10,6 +10,7 @@ from headrace.drift.incident import Incident
 from headrace.drift.plot import plot
 from headrace.evaluate.drifting import Watched
 from headrace.evaluate.page import STYLE
+from headrace.words import show_count
 
 
 def page(project: str, found: Sequence[Watched]) -> str:
@@ -31,7 +32,8 @@ def _version(each: Watched) -> str:
     incidents = "".join(map(_incident, each.incidents)) or "<p>Nothing has moved.</p>"
     return (
         f"<h2>{escape(each.model.name)} version {each.version}</h2>"
-        f"<p>{len(each.windows):,} windows to {escape(upto)}; {len(watched):,} series are watched.</p>{incidents}"
+        f"<p>{show_count(len(each.windows), 'window')} to {escape(upto)}; "
+        f"{show_count(len(watched), 'series is', 'series are')} watched.</p>{incidents}"
     )
 
 

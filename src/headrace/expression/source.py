@@ -14,6 +14,7 @@ from headrace.errors import ExpressionError, shown
 from headrace.expression.excerpt import excerpt
 from headrace.expression.node import MAX_DEPTH
 from headrace.expression.operation import too_deep
+from headrace.words import show_count
 
 LONGEST = 10_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "\\": "\\", "'": "'", '"': '"'}
@@ -37,7 +38,7 @@ def checked(text: Any) -> str:
         hint = 'Write it as text, as in "amount > 0".'
         raise ExpressionError("bad-expression", "An expression must be text.", got=shown(text), hint=hint)
     if len(text) > LONGEST:
-        got, hint = f"{len(text):,} characters", f"At most {LONGEST:,} characters."
+        got, hint = show_count(len(text), "character"), f"At most {LONGEST:,} characters."
         raise ExpressionError("bad-expression", "The expression is too long.", got=got, hint=hint)
     if not text.strip():
         raise ExpressionError("bad-expression", "The expression is empty.", got=shown(text))
@@ -74,7 +75,7 @@ def _refuse(text: str, found: list[Any]) -> None:
         depth += kind in ("L_PAREN", "L_BRACKET", "CASE")
         depth -= kind in ("R_PAREN", "R_BRACKET", "END")
         if depth > MAX_DEPTH:
-            raise too_deep(f"{depth} levels", excerpt(text, token.start, token.end + 1))
+            raise too_deep(show_count(depth, "level"), excerpt(text, token.start, token.end + 1))
 
 
 def _comment(text: str, token: Any) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from headrace.serve.reading import Answer
 from headrace.serve.reads import Reads, staleness, told
 from headrace.serve.row import RequestValues
 from headrace.store.changelog import KeyPart
+from headrace.words import show_count
 
 SLICE = 20
 """Keys read before others have their turn: about a millisecond."""
@@ -117,14 +118,14 @@ def batch_from(of: tuple[Readable, ...], keys: Sequence[Any], request: bytes, re
     each = [bytes(one) for one in _list.decode(request)]
     if len(each) != len(keys):
         message = "An array of request values has one object for each key."
-        raise DataError("bad-request", message, got=f"{len(each):,} for {len(keys):,} keys")
+        raise DataError("bad-request", message, got=f"{len(each):,} for {show_count(len(keys), 'key')}")
     return Batch(of, keys, stale, None, each)
 
 
 def _too_many(keys: int, views: int, most: int) -> DataError:
-    got = f"{keys:,} keys" if views == 1 else f"{keys:,} keys of {views} views"
+    got = show_count(keys, "key") if views == 1 else f"{show_count(keys, 'key')} of {show_count(views, 'view')}"
     hint = "Send fewer keys at a time, or raise serve.max_keys."
-    return DataError("too-large", f"A request reads at most {most:,} keys.", got=got, hint=hint)
+    return DataError("too-large", f"A request reads at most {show_count(most, 'key')}.", got=got, hint=hint)
 
 
 def _values(of: Sequence[Readable], reads: Reads, request: bytes) -> tuple[RequestValues, ...]:
