@@ -31,6 +31,8 @@ from typing import Any, ClassVar, Self
 
 from headrace.words import show_count
 
+CALLERS = frozenset({"asyncio", "click", "concurrent", "pyspark", "starlette", "threading", "uvicorn"})
+"""Packages by which Headrace itself is called: behind them there is no line of a definition."""
 GENERATED = ("<frozen", "<string>")
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 NEW_LINE = "\n"
@@ -366,10 +368,12 @@ def did_you_mean(word: Any, known: Iterable[str]) -> str | None:
 
 
 def user_location() -> str | None:
-    """File and line of the innermost caller outside Headrace: where the user wrote it."""
+    """File and line of the innermost caller outside Headrace: where the user wrote it; None when no user calls."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
+        if frame.f_globals.get("__name__", "").partition(".")[0] in CALLERS:
+            return None
         if not file.startswith(PACKAGE) and not file.startswith(GENERATED):
             return f"{relative(file)}:{frame.f_lineno}"
         frame = frame.f_back

@@ -30,7 +30,7 @@ from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
 from headrace.define.view import View
-from headrace.errors import HeadraceError, ProjectError, did_you_mean, relative, shown
+from headrace.errors import HeadraceError, ProjectError, SchemaError, did_you_mean, relative, shown
 from headrace.plan.build import Definitions, build, gather
 from headrace.plan.model import Plan
 from headrace.schema.registry import FOLDER, Registry, Version
@@ -115,8 +115,15 @@ class Project:
         So is a stream that cannot read what a registry on a server has for its topic.
         """
         self._check_server()
-        propose, level = self.registry.propose, self.config.compatibility
-        return tuple(propose(stream.name, stream.schema, level) for stream in self.streams)
+        return tuple(map(self._proposed, self.streams))
+
+    def _proposed(self, stream: Stream) -> Version:
+        try:
+            return self.registry.propose(stream.name, stream.schema, self.config.compatibility)
+        except SchemaError as error:
+            if error.code == "incompatible-schema":
+                error.where = stream.location
+            raise
 
     def _check_server(self) -> None:
         avro = [stream for stream in self.streams if stream.format == "confluent-avro"]

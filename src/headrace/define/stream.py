@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import Any
 
 from headrace.clock import duration
 from headrace.define.avro_file import avro_text_of
 from headrace.define.name import NamedValue, name_of, one_of, text_of
-from headrace.errors import DefinitionError, did_you_mean, shown
+from headrace.errors import DefinitionError, did_you_mean, shown, user_location
 from headrace.expression import Column, Expression, both, field, parse, underlined
 from headrace.public import check_call
 from headrace.schema.formats import FORMATS
@@ -56,6 +57,7 @@ class Stream(NamedValue):
     computed: tuple[tuple[str, Expression], ...] = ()
     format: str = "json"
     avro_schema: str | None = None
+    location: str | None = dataclass_field(default=None, compare=False)
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -213,6 +215,7 @@ def stream(
         description=text_of(description, "A description"),
         format=one_of(format, FORMATS, "The format"),
         avro_schema=None if avro_schema is None else avro_text_of(avro_schema, format, schema),
+        location=user_location(),
     )
     return replace(declared, checks=tuple(_check(declared, *item) for item in (checks or {}).items()))
 
