@@ -66,8 +66,9 @@ def _unformatted(tree: ast.Module) -> Iterator[Problem]:
 def _counted(tree: ast.Module) -> Iterator[Problem]:
     """Counts with a noun in the plural after them, which may be 1; `show_count` makes the two agree."""
     for text in ast.walk(tree):
-        parts = text.values if isinstance(text, ast.JoinedStr) else []
-        for number, after in pairwise(parts):
+        if not isinstance(text, ast.JoinedStr):
+            continue
+        for number, after in pairwise(text.values):
             if isinstance(number, ast.FormattedValue) and _is_count(number) and isinstance(after, ast.Constant):
                 noun = _COUNTED.match(str(after.value))
                 if noun:

@@ -172,7 +172,7 @@ def test_a_name_that_is_given_twice_is_located_in_the_features_file(load, kind):
         context.invoke(load, text)  # as the command line loads it: the innermost caller is click
     assert caught.value.code == "duplicate-name"
     assert caught.value.where == f"features.py:{line}"
-    assert "features.py:" in caught.value.hint
+    assert "features.py:" in str(caught.value.hint)
 
 
 def test_an_error_that_no_code_of_the_users_raised_names_none_of_clicks():

@@ -146,6 +146,7 @@ REFUSED = {
     "a feature that is not in the view": lambda: cards.only("spend"),
     "a dimension's name with a dash": dimension(name="our-merchants"),
     "a dimension without a path": dimension(path=""),
+    "a dimension's path that nothing reaches": dimension(path="ftp://here/merchants"),
     "a dimension's path that is a number": dimension(path=5),
     "a dimension without fields": dimension(fields={}),
     "a dimension without a key": dimension(by=()),

@@ -282,7 +282,7 @@ def _lines(manifest: Manifest, roles: Roles) -> dict[str, str]:
         "missing": str(manifest.missing),
         "scores": f"{'-' if low is None else f'{low:g}'} to {'-' if high is None else f'{high:g}'}, "
         f"threshold {'-' if manifest.threshold is None else f'{manifest.threshold:g}'}",
-        "trained on": f"{trained.get('id')}, {show_count(trained.get('rows'), 'row')}" if trained.get("rows") else "-",
+        "trained on": f"{trained.get('id')}, {show_count(trained['rows'], 'row')}" if trained.get("rows") else "-",
         "metrics": ", ".join(f"{name} {value:g}" for name, value in manifest.metrics.items()) or "-",
         "added": f"{show_time(manifest.created_at)} by headrace {manifest.headrace}",
         "description": manifest.description or "-",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
+from headrace.addresses import storage_fault
 from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.view import Selection, View, named
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
@@ -179,10 +180,11 @@ def value_at(dimension: Dimension, rows: Iterable[Row], key: tuple[Any, ...], t:
 
 def _path(name: str, given: Any) -> str:
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
-    if not isinstance(path, str) or not path.strip() or "\0" in path:
-        hint = 'As in "data/merchants.parquet", from the project\'s folder.'
+    if not isinstance(path, str) or (fault := storage_fault(path)) is not None:
+        hint = 'As in "data/merchants.parquet", from the project\'s folder, or "s3://bucket/merchants".'
         message = f"The path of dimension {name!r} cannot be used."
-        raise DefinitionError("bad-argument", message, got=shown(given), hint=hint)
+        got = f"{shown(path)}, {fault}" if isinstance(path, str) else shown(given)
+        raise DefinitionError("bad-argument", message, got=got, hint=hint)
     return path
 
 
