@@ -106,7 +106,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Form], example: str) -> F
 
 def refuse_too_many(keys: int, of: Sequence[Readable], most: int) -> None:
     """Refuse more keys than a request may have, each counted once for every view that is read."""
-    views = sum(len(each.views) for each in of)
+    views = max(1, sum(len(each.views) for each in of))
     if keys * views > most:
         raise _too_many(keys, views, most)
 
@@ -149,7 +149,7 @@ def _column(batch: Batch, reads: Reads, place: int, start: int, t: int) -> list[
     of = batch.of[place]
 
     def said(key: Mapping[str, KeyPart], read: Mapping[str, Answer], requests: RequestValues) -> dict[str, Any]:
-        return told(of, key, read, requests, batch.stale)
+        return told(of, key, read, requests, t, batch.stale)
 
     head = {"view" if of.feature_set is None else "set": of.name}
     return read_slice(batch, reads, place, start, t, head=head, said=said)
