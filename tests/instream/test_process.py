@@ -30,7 +30,7 @@ cards = hr.view("cards", payments, by="card", features={"n": hr.count(over="1h")
 
 @hr.on_demand(request={"amount": float})
 def is_large(amount) -> bool:
-    return amount > 100
+    return bool(amount > 100)
 
 
 activity, size = hr.feature_set("activity", [cards]), hr.feature_set("size", [is_large])

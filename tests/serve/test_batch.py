@@ -336,7 +336,7 @@ def test_a_key_with_a_line_break_is_read_from_path_query_and_body_alike(user):
 
 @hr.on_demand(request={"amount": float})
 def is_large(amount) -> bool:
-    return amount > 100
+    return bool(amount > 100)
 
 
 def test_a_set_of_request_values_alone_is_answered_and_has_no_age():
