@@ -41,6 +41,7 @@ class DriftSettings:
     false_alarms_per_month: float
     detector: str
     labels_after: int
+    keep: int
     zone: str
     holidays: tuple[date, ...]
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from headrace.score.registry import Registry
 
 
+NEWEST = 20
+"""Incidents of a version that are shown; all are in JSON."""
+
+
 @click.command("drift")
 @click.argument("model", required=False, metavar="[MODEL]")
 @options.project_options
@@ -93,6 +97,18 @@ def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
                 take_a_look(session, loaded.config, log, label, SystemClock())
 
 
+def _show_incidents(incidents: list[dict[str, Any]]) -> None:
+    """The newest incidents of a version, and how to see the others."""
+    newest = incidents[-NEWEST:]
+    rows = [(one["id"], one["state"], one["kind"], one["since"], one["moved"]["series"]) for one in newest]
+    table(("incident", "state", "kind", "since", "what moved"), rows)
+    for one in newest:
+        data(f"\n{one['id']}: {one['says']}")
+    if len(incidents) > NEWEST:
+        older = show_count(len(incidents) - NEWEST, "older one is", "older ones are")
+        talk(f"\n{older} not shown: `headrace incidents list --all` lists them, and --json has them.")
+
+
 def told(each: Watched) -> dict[str, Any]:
     """A version as JSON has it."""
     from headrace.clock import show_time
@@ -137,12 +153,6 @@ def show(found: list[Watched]) -> None:
             names = [name for name, series in said["series"].items() if series["reason"] == reason]
             talk(f"not watched, {reason}: {', '.join(sorted(names))}")
         if said["incidents"]:
-            rows = [
-                (one["id"], one["state"], one["kind"], one["since"], one["moved"]["series"])
-                for one in said["incidents"]
-            ]
-            table(("incident", "state", "kind", "since", "what moved"), rows)
-            for one in said["incidents"]:
-                data(f"\n{one['id']}: {one['says']}")
+            _show_incidents(said["incidents"])
         elif watched:
             data("nothing has moved")

@@ -155,6 +155,7 @@ def settings_of(config: Config, labels: Sequence[Label]) -> Settings:
         zone=held.zone,
         holidays=held.holidays,
         labels_after=after,
+        kept=held.keep,
     )
 
 
