@@ -1,8 +1,8 @@
 """A lint over messages: what nobody reads until it is wrong.
 
 It finds a forgotten f before a string with braces, two strings glued together without a space, an error code that is
-not in the table, an error's sentence without a full stop, and a hint that is no sentence. It reads source text and
-imports nothing of what it reads.
+not in the table, an error's sentence without a full stop, a hint that is no sentence, and a count whose noun is
+always in the plural. It reads source text and imports nothing of what it reads.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import re
 import tokenize
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 # `{task.description}` is filled by rich's progress bars, and "/views/{view}" is a route.
 _PLACEHOLDER = re.compile(r"(?<![{/])\{(?!task\.)([a-z_]\w*)[^{}]*\}(?!\})")
 _GLUED_LEFT = re.compile(r"[\w.,;:!?)'\"`]$")
 _GLUED_RIGHT = re.compile(r"^[\w({`'\"]")
 _PATTERN = re.compile(r"\(\?|\[0-9|\[a-z|\[\.\]")
+_COUNTED = re.compile(r" (?:[a-z]+ )?(?!is\b|was\b|has\b|this\b|always\b|minus\b|less\b|s\b)[a-z]+s\b(?! (?:them|its))")
 _BEGINS = re.compile(r"[A-Z0-9'\"`{@]|--[a-z]|[a-z]+\.[a-z]")  # or a name: --json, hr.ratio
 
 
@@ -37,7 +39,7 @@ def lint(source: str, codes: Container[str], kinds: Container[str]) -> list[Prob
     [Problem(line=1, text="the message 'It is wrong' does not end in a full stop")]
     """
     tree = ast.parse(source)
-    found = [*_unformatted(tree), *_glued(source)]
+    found = [*_unformatted(tree), *_glued(source), *_counted(tree)]
     for scope in ast.walk(tree):
         if isinstance(scope, ast.Module | ast.FunctionDef):
             found += _errors(scope, codes, kinds)
@@ -59,6 +61,26 @@ def _unformatted(tree: ast.Module) -> Iterator[Problem]:
             names = {match.group(1) for match in _PLACEHOLDER.finditer(node.value)} - filled
             if names:
                 yield Problem(node.lineno, f"{node.value!r} has braces and no f before it")
+
+
+def _counted(tree: ast.Module) -> Iterator[Problem]:
+    """Counts with a noun in the plural after them, which may be 1; `show_count` makes the two agree."""
+    for text in ast.walk(tree):
+        if not isinstance(text, ast.JoinedStr):
+            continue
+        for number, after in pairwise(text.values):
+            if isinstance(number, ast.FormattedValue) and _is_count(number) and isinstance(after, ast.Constant):
+                noun = _COUNTED.match(str(after.value))
+                if noun:
+                    yield Problem(text.lineno, f"{noun.group()!r} may follow a 1: use show_count")
+
+
+def _is_count(value: ast.FormattedValue) -> bool:
+    """Whether a placeholder is a whole number that nobody knows; constants have names in capitals."""
+    spec = "" if value.format_spec is None else ast.unparse(value.format_spec).strip("f'\"")
+    size = isinstance(value.value, ast.Call) and ast.unparse(value.value.func) == "len"
+    constant = ast.unparse(value.value).rpartition(".")[2].isupper()
+    return (size or spec == ",") and not constant
 
 
 def _glued(source: str) -> Iterator[Problem]:

@@ -43,6 +43,7 @@ def error_page() -> str:
         "",
         "Every error has a code, one sentence, and where it applies the place (`where`), what came (`got`) and what to",
         'do (`hint`). `--json` gives them as `{"error": {"code", "message", "where", "got", "hint"}}` on stderr.',
+        "One of an SQL expression also shows its lines with carets under the place (`at`; in JSON `excerpt`).",
         "",
         "| class | meaning | exit code | HTTP status |",
         "|---|---|---|---|",

@@ -142,8 +142,10 @@ def test_every_setting_has_a_variable_that_works(name):
         "env:NAME": ["env:OTHER"],
         "a table of text": ['{"client.id": "other"}'],
         "a list of parts": ["late,archive"],
+        "a time zone": ["Europe/Berlin"],
+        "days": ["2026-12-25"],
     }
-    value = values.get(SETTINGS[name].takes, ["other"])[0]
+    value = "70d" if name == "drift.reference" else values.get(SETTINGS[name].takes, ["other"])[0]
     config = read(NAMED, {SETTINGS[name].variable: value})
     assert config.origin[name] == SETTINGS[name].variable
     changed = {read(NAMED).origin[key] != config.origin[key]: key for key in SETTINGS}
@@ -230,6 +232,78 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_origin(text):
     assert error.code == "bad-setting"
     assert error.where == "headrace.toml"
     assert error.got
+
+
+WRONG = {
+    "lake.path": [
+        "ftp://here/lake",
+        "s3:/bucket",
+        "s3://",
+        "http://here/lake",
+        "wasb://c/x",
+        "  ",
+        "a\0b",
+        "file://here",
+    ],
+    "store.url": ["redis://here:99999", "redis://here/three", "http://here", "redis://", "unix://", "redis://here?x=1"],
+    "kafka.brokers": ["here:0", "here:99999", "a b:9092", "256.0.0.1:9092", ":9092", "a:1,,b:2"],
+    "schema.registry": [
+        "http://",
+        "http://:8081",
+        "http://here:99999",
+        "http://here:x",
+        "https://[::1",
+        "http://a?b=c",
+    ],
+    "alerts.webhook": ["hooks.slack.com/x", "http://256.1.1.1/", "ftp://here"],
+    "alerts.secret": ["open sesame", "env:", "env:1x"],
+    "serve.host": ["256.1.1.1", "a:b", "here/there", "-"],
+    "serve.certificate": ["s3://bucket/cert.pem", "a\0b"],
+    "models.path": ["s3://bucket/models", "  "],
+    "data": ["s3://bucket/data"],
+    "features": ["https://here/features.py"],
+    "drift.zone": ["Mars/Olympus", "", "/etc"],
+    "drift.holidays": ["Christmas", "2026-13-01", "2026-12-25; 2026-12-26"],
+    "drift.window": ["29d"],
+    "serve.timeout": ["1", "soon", "0s", "-1s", "200000d"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_structured_value_is_checked_when_the_settings_are_read(name, value):
+    error = refused(NAMED, {SETTINGS[name].variable: value})
+    assert (error.code, error.where) == ("bad-setting", SETTINGS[name].variable)
+    assert name in error.message
+    assert error.hint
+
+
+RIGHT = {
+    "lake.path": [
+        "lake",
+        "../lake",
+        "/data/lake",
+        "s3://bucket/lake",
+        "gs://bucket",
+        "abfss://box@account.dfs.core.windows.net/x",
+    ],
+    "store.url": ["redis://here", "rediss://[::1]:6380/3", "unix:///run/redis.sock?db=2", "env:REDIS_URL"],
+    "kafka.brokers": ["here:9092,10.0.0.1:9093,[::1]:9094", "kafka-0.kafka.svc.cluster.local:9092", "my_broker:9092"],
+    "schema.registry": ["http://here", "https://here.example:8081/api/v1", "http://[::1]:8081"],
+    "alerts.webhook": ["https://hooks.slack.com/services/T0/B0/xyz"],
+    "serve.host": ["0.0.0.0", "::", "localhost", "my-host.example"],
+    "drift.zone": ["Europe/Berlin", "UTC"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in RIGHT.items() for value in values])
+def test_a_value_of_the_right_form_is_taken(name, value):
+    assert read(NAMED, {SETTINGS[name].variable: value}).origin[name] == SETTINGS[name].variable
+
+
+def test_what_a_folder_or_address_may_be_is_in_the_hint():
+    error = refused(NAMED, {"HEADRACE_LAKE_PATH": "ftp://here/lake"})
+    assert error.got == "'ftp://here/lake', no storage that can be reached: ftp://"
+    assert error.hint == ("Write a folder, or an address that begins with s3://, gs://, abfs://, abfss://, file://.")
 
 
 def test_a_bad_choice_is_refused_with_the_closest_one_and_the_variable_it_came_from():

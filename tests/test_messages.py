@@ -17,7 +17,9 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rg
 @pytest.mark.parametrize("module", MODULES)
 def test_the_messages_of_a_module_are_sound(module):
     source = (ROOT / module).read_text(encoding="utf-8")
-    assert [f"{module}:{problem.line}: {problem.text}" for problem in lint(source, errors.CODES, KINDS)] == []
+    found = [f"{module}:{problem.line}: {problem.text}" for problem in lint(source, errors.CODES, KINDS)]
+    # The worlds of a demo have never one payment, card or label.
+    assert [each for each in found if not ("/cli/demo" in each and "show_count" in each)] == []
 
 
 def test_every_error_code_is_raised_somewhere():
@@ -38,6 +40,8 @@ def test_an_error_code_is_explained_in_a_sentence(meaning):
         ('text = f"There is no {name}." "Nor {other}."', "glued together"),
         ('text = ("It is so."\n  "Do that.")', "glued together"),
         ('text = ("It is"  # why\n  f"{so}")', "glued together"),
+        ('text = f"{count:,} events"', "show_count"),
+        ('text = f"{len(found)} late events of {name}"', "show_count"),
         ('raise DataError("nope", "It is so.")', "not in the table"),
         ('raise DataError("known", f"It is {so}")', "full stop"),
         ('def f():\n  message = "It is so"\n  raise DataError("known", message)', "full stop"),
@@ -59,6 +63,8 @@ def test_a_bad_message_is_found(source, finding):
     [
         'text = f"There is {name}."',
         'text = "{{name}}"',
+        'text = f"{show_count(len(found), name)} of {MOST:,} rows"',
+        'text = f"{len(found):,} of them is one"',
         'text = "[a-z]{0,9}"',
         'text = "Hello {name}."\nmade = text.format(name=1)',
         '"""A docstring about {name}."""',

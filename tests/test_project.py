@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from headrace import project
-from headrace.errors import DefinitionError, ProjectError, SchemaError
+from headrace.errors import DefinitionError, HeadraceError, ProjectError, SchemaError, user_location
 
 GOOD = """
 import headrace as hr
@@ -67,6 +68,22 @@ def test_a_features_file_that_raises_says_where_and_what(load):
     assert error.got == "'ZeroDivisionError: division by zero'"
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("clicks.wehre('n > 0')", "Did you mean 'where'?"),
+        ("hr.cuont(over='1h')", "Did you mean 'count'?"),
+        ("from headrace import cuont", "Did you mean 'count'?"),
+        ("hr.stream('clicks', feilds={})", "Did you mean 'fields'?"),
+        ("clikcs.where('n > 0')", "Did you mean 'clicks'?"),
+    ],
+)
+def test_a_misspelt_name_in_a_features_file_has_its_line_and_the_right_name(load, line, hint):
+    with pytest.raises(HeadraceError) as caught:
+        load(f"{GOOD}{line}\n")
+    assert (caught.value.where, caught.value.hint) == ("features.py:7", hint)
+
+
 def test_a_features_file_that_exits_is_broken_and_does_not_end_the_program(load):
     assert refused(load, "raise SystemExit(3)").code == "broken-features"
 
@@ -115,6 +132,60 @@ def test_a_schema_change_that_breaks_its_readers_is_refused_with_the_difference(
         changed.check_schemas()
     assert caught.value.code == "incompatible-schema"
     assert "+ cost integer" in str(caught.value)
+
+
+TWICE = {
+    "stream": """
+again = hr.stream("clicks", fields={"user": str, "n": int, "at": hr.Timestamp}, event_time="at")
+""",
+    "view": """
+again = hr.view("users", clicks, by="user", features={"n": hr.count(over="2h")})
+""",
+    "dimension": """
+people = hr.dimension("people", "people.parquet", by="user", fields={"user": str, "age": int}, valid_from="since")
+again = hr.dimension("people", "others.parquet", by="user", fields={"user": str, "age": int}, valid_from="since")
+""",
+    "feature set": """
+habits = hr.feature_set("habits", [users])
+again = hr.feature_set("habits", [users], owner="us")
+""",
+    "model": """
+churn = hr.model("churn", hr.feature_set("habits", [users]))
+again = hr.model("churn", hr.feature_set("habits", [users]), owner="us")
+""",
+    "label": """
+buys = hr.model("buys", hr.feature_set("habits", [users]), stream=clicks)
+bought = hr.label("bought", clicks, of=buys, on="user", horizon="7d")
+again = hr.label("bought", clicks, of=buys, on="user", horizon="8d")
+""",
+    "view and dimension": """
+again = hr.dimension("users", "people.parquet", by="user", fields={"user": str, "age": int}, valid_from="since")
+""",
+}
+
+
+@pytest.mark.parametrize("kind", TWICE)
+def test_a_name_that_is_given_twice_is_located_in_the_features_file(load, kind):
+    text = GOOD + TWICE[kind]
+    line = text.rstrip().count("\n") + 1
+    with click.Context(click.Command("check")) as context, pytest.raises(DefinitionError) as caught:
+        context.invoke(load, text)  # as the command line loads it: the innermost caller is click
+    assert caught.value.code == "duplicate-name"
+    assert caught.value.where == f"features.py:{line}"
+    assert "features.py:" in str(caught.value.hint)
+
+
+def test_an_error_that_no_code_of_the_users_raised_names_none_of_clicks():
+    with click.Context(click.Command("check")) as context:
+        assert context.invoke(user_location) is None
+
+
+def test_a_schema_change_that_breaks_its_readers_is_located_at_the_stream(load):
+    load(GOOD).register_schemas()
+    changed = load(GOOD.replace('"user": str', '"user": int').replace("user <> ''", "user > 0"))
+    with pytest.raises(SchemaError) as caught:
+        changed.check_schemas()
+    assert caught.value.where == "features.py:4"
 
 
 def test_a_compatible_schema_change_becomes_the_next_version(load):

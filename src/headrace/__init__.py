@@ -118,4 +118,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(f"headrace.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    from headrace.public import refuse_name
+
+    raise refuse_name(name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

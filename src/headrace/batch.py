@@ -16,6 +16,7 @@ from headrace.clock import Clock, SystemClock
 from headrace.config import names
 from headrace.project import Project
 from headrace.project import load as load_project
+from headrace.public import check_call
 from headrace.topics import create, open_log, spark_jars, topics
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from headrace.run.backfill import Filled
 
 
+@check_call
 def backfill(
     project: Project | str | Path | None = None,
     view: str | None = None,
@@ -59,6 +61,7 @@ def backfill(
         return run_backfill(whose.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
 
 
+@check_call
 def lake_tiles(
     project: Project | str | Path | None, view: str, *, spark: SparkSession, before: int | None = None
 ) -> DataFrame:

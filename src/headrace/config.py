@@ -7,39 +7,28 @@ This module reads settings. What features.py defines is `project`'s business.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from headrace.clock import duration
-from headrace.errors import ConfigError, DefinitionError, ProjectError, did_you_mean, shown
+from headrace.clock import show_duration
+from headrace.errors import ConfigError, ProjectError, did_you_mean, shown
+from headrace.setting_value import check_value
 from headrace.settings import (
-    DECIMAL,
-    NUMBER,
     OTHER_VARIABLES,
-    PARTS_LIST,
     SETTINGS,
-    SHARE,
-    TABLE,
     VARIABLE,
     Hidden,
-    Setting,
 )
 
 FILE = "headrace.toml"
 DEFAULT = "default"
 FROM_ENVIRONMENT = "env:"
-_BROKER = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
-BROKERS = rf"(?:{_BROKER}(?:,{_BROKER})*)?"
-_REDIS_OPTION = r"(?:db|ssl_ca_certs|ssl_certfile|ssl_keyfile)=[^&@\s]+"
-REDIS = rf"(?:rediss?|unix)://[^@?#\s]+(?:\?{_REDIS_OPTION}(?:&{_REDIS_OPTION})*)?|env:[A-Za-z_][A-Za-z0-9_]*"
 
 
 @dataclass(frozen=True)
@@ -52,8 +41,9 @@ class DriftSettings:
     false_alarms_per_month: float
     detector: str
     labels_after: int
+    keep: int
     zone: str
-    holidays: str
+    holidays: tuple[date, ...]
 
 
 @dataclass(frozen=True)
@@ -204,7 +194,7 @@ def _flat(table: Mapping[str, Any], where: str, section: str = "") -> Iterator[t
     for key, value in table.items():
         name = f"{section}.{key}" if section else key
         if name in SETTINGS:
-            yield name, (_checked(SETTINGS[name], value, where), where)
+            yield name, (check_value(SETTINGS[name], value, where), where)
         elif not section and any(setting.section == key for setting in SETTINGS.values()):
             if not isinstance(value, dict):
                 hint = f"Write it as a table: [{key}]."
@@ -235,136 +225,22 @@ def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, tuple[Any, str
             message = "There is no setting behind an environment variable."
             raise ConfigError("unknown-setting", message, got=shown(variable), hint=hint, where="the environment")
         setting = known[variable]
-        yield setting.name, (_checked(setting, environ[variable], variable), variable)
-
-
-def _checked(setting: Setting, value: Any, where: str) -> Any:
-    """The value as `Config` holds it, or an error that says what it takes."""
-    message = f"{setting.name!r} takes {setting.takes}."
-    if setting.takes == NUMBER:
-        return _whole(setting, value, where)
-    if setting.takes == TABLE:
-        return _table(setting, value, where)
-    if setting.takes in (SHARE, DECIMAL):
-        return _decimal(setting, value, where)
-    if setting.takes == PARTS_LIST:
-        return _parts(setting, value, where)
-    if not isinstance(value, str):
-        hint = "Write text in quotes."
-        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
-    if setting.choices and value not in setting.choices:
-        raise ConfigError(
-            "bad-setting", message, got=shown(value), hint=did_you_mean(value, setting.choices), where=where
-        )
-    if setting.pattern is not None and not re.fullmatch(setting.pattern, value):
-        hint = "Use lower-case letters, digits, '_' and '-', at most 63, starting with a letter."
-        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
-    if setting.takes == "a path" and (not value.strip() or "\0" in value):
-        hint = f"Leave it out for {setting.default!r}."
-        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
-    if setting.takes == "a host" and not re.fullmatch(r"[A-Za-z0-9.:_-]+", value):
-        hint = "Write an address or a name alone, as in 127.0.0.1, without a scheme or a port."
-        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
-    if setting.takes == "brokers" and not re.fullmatch(BROKERS, value):
-        hint = "Write host:port, with commas between several; users and passwords go into [kafka.options]."
-        # Whoever writes an address with a user in front of it has a password there too.
-        raise ConfigError("bad-setting", message, got=shown(value.rpartition("@")[2]), hint=hint, where=where)
-    if setting.takes == "an address" and not re.fullmatch(r"(?:https?://[A-Za-z0-9._\[\]:/-]+)?", value):
-        hint = "Write http:// or https://, a host and perhaps a port; a user goes into schema.registry_user."
-        # Whoever writes an address with a user in front of it has a password there too.
-        raise ConfigError("bad-setting", message, got=shown(value.rpartition("@")[2]), hint=hint, where=where)
-    if setting.takes == "a Redis address" and not re.fullmatch(REDIS, value):
-        hint = 'Write redis://host:port/number; one with a password goes into a variable, as in "env:REDIS_URL".'
-        raise ConfigError("bad-setting", message, got="something else", hint=hint, where=where)
-    if setting.takes == "env:NAME" and not re.fullmatch(r"(?:env:[A-Za-z_][A-Za-z0-9_]*)?", value):
-        hint = 'Put the secret into an environment variable and write its name, as in "env:REGISTRY_PASSWORD".'
-        raise ConfigError("bad-setting", message, got="something else", hint=hint, where=where)
-    if setting.takes != "a duration":
-        return value
-    try:
-        return duration(value, setting.name)
-    except DefinitionError as error:
-        raise ConfigError("bad-setting", message, got=shown(value), hint=error.hint, where=where) from None
-
-
-def _parts(setting: Setting, value: Any, where: str) -> tuple[str, ...]:
-    """Names from a list as TOML has it, or between commas."""
-    message = f"{setting.name!r} takes {setting.takes}."
-    parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        hint = f'Write a list of names, as in ["{setting.choices[0]}"].'
-        raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
-    for part in parts:
-        if part not in setting.choices:
-            hint = did_you_mean(part, setting.choices) or f"There are {', '.join(setting.choices)}."
-            raise ConfigError("bad-setting", message, got=shown(part), hint=hint, where=where)
-    return tuple(dict.fromkeys(parts))
-
-
-def _whole(setting: Setting, value: Any, where: str) -> int:
-    """A number as TOML has it, or as a variable's text does."""
-    in_file = where.startswith(FILE)
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) and not in_file:
-        value = int(value)
-    if type(value) is int and setting.least <= value <= setting.most:
-        return value
-    message = f"{setting.name!r} takes {setting.takes} from {setting.least} to {setting.most}."
-    hint = "Write it without quotes." if isinstance(value, str) and in_file else None
-    raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
-
-
-def _decimal(setting: Setting, value: Any, where: str) -> float:
-    """A share, or a number above zero, as TOML has it, or as a variable's text does."""
-    in_file, share = where.startswith(FILE), setting.takes == SHARE
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) and not in_file:
-        value = float(value)
-    if type(value) in (int, float) and (0 <= value <= 1 if share else 0 < value < 1e9):
-        return float(value)
-    hint = "Write it without quotes, as in 0.01." if in_file else "Write it as in 0.01."
-    message = f"{setting.name!r} takes {setting.takes} {'from 0 to 1' if share else 'above zero'}."
-    raise ConfigError("bad-setting", message, got=shown(value), hint=hint, where=where)
-
-
-def _table(setting: Setting, value: Any, where: str) -> Hidden:
-    """A table as TOML has it, or a variable as JSON. What is in it may be secret: an error shows names alone."""
-    if isinstance(value, str) and not where.startswith(FILE):
-        with contextlib.suppress(ValueError):
-            value = json.loads(value)
-    if not isinstance(value, dict):
-        hint = f"Write it as a table: [{setting.name}]." if where.startswith(FILE) else "Write it as a JSON object."
-        message = f"{setting.name!r} takes {setting.takes}."
-        raise ConfigError("bad-setting", message, got=shown(type(value).__name__), hint=hint, where=where)
-    found = dict(_properties(value))
-    for name, held in found.items():
-        if not isinstance(held, str | int):
-            message, hint = f"{setting.name!r} takes {setting.takes}.", "Write the value in quotes."
-            raise ConfigError("bad-setting", message, got=shown(name), hint=hint, where=where)
-    return Hidden({name: _property(held) for name, held in found.items()})
-
-
-def _properties(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names as they were written: to TOML, `sasl.password = ...` is a table in a table."""
-    for name, held in table.items():
-        if isinstance(held, dict):
-            yield from _properties(held, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", held
-
-
-def _property(value: str | int) -> str:
-    """A value as Java and librdkafka write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        yield setting.name, (check_value(setting, environ[variable], variable), variable)
 
 
 def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) -> Config:
     given = dict(layers)
     for setting in SETTINGS.values():
         if setting.name not in given and setting.default is not None:
-            given[setting.name] = (_checked(setting, setting.default, DEFAULT), DEFAULT)
+            given[setting.name] = (check_value(setting, setting.default, DEFAULT), DEFAULT)
     if "project.name" not in given:
         hint = f'Add [project] and name = "..." to {FILE}.'
         raise ConfigError("bad-setting", "The project has no name.", hint=hint, where=FILE)
     value = {name: given[name][0] for name in SETTINGS}
+    if value["drift.window"] > value["drift.reference"]:
+        message, hint = "'drift.window' is longer than 'drift.reference'.", "The rhythm is learnt from many windows."
+        got = f"{show_duration(value['drift.window'])}, {show_duration(value['drift.reference'])}"
+        raise ConfigError("bad-setting", message, got=got, hint=hint, where=given["drift.window"][1])
     return Config(
         root=root,
         env=env,

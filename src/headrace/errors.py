@@ -6,7 +6,9 @@ An error names the thing, the place, what came and what to do: a `code` that is 
     HeadraceError
     ├── DefinitionError        a stream, view or feature that cannot mean anything
     │   ├── ExpressionError    an SQL expression outside the shared set, or badly typed
-    │   └── SchemaError        a type or a schema change that is not allowed
+    │   ├── SchemaError        a type or a schema change that is not allowed
+    │   ├── UnknownNameError   a name that `headrace` does not have; an AttributeError as well
+    │   └── UnknownImportError the same in `from headrace import ...`; an ImportError as well
     ├── ConfigError            headrace.toml, HEADRACE_* variables
     ├── ProjectError           a project that cannot be found or loaded
     ├── DataError              records or tables handed in that cannot be used
@@ -27,13 +29,19 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any, ClassVar, Self
 
+from headrace.words import show_count
+
+CALLERS = frozenset({"asyncio", "click", "concurrent", "pyspark", "starlette", "threading", "uvicorn"})
+"""Packages by which Headrace itself is called: behind them there is no line of a definition."""
 GENERATED = ("<frozen", "<string>")
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
+NEW_LINE = "\n"
 
 CODES: dict[str, str] = {
     # definitions
     "bad-name": "A name is not a lower-case identifier of at most 100 characters.",
-    "bad-argument": "An argument has the wrong type or a value outside the allowed set.",
+    "bad-argument": "An argument is unknown or missing, has the wrong type, or a value outside the allowed set.",
+    "unknown-name": "A name is asked for that `headrace` does not have.",
     "bad-duration": "A duration cannot be read, is zero or negative, or is longer than 100 years.",
     "bad-resolution": "A resolution does not divide its window, or a session's grain exceeds its gap.",
     "bad-window": "A window's numbers do not fit together.",
@@ -189,6 +197,8 @@ class HeadraceError(Exception):
         What to do about it.
     where
         File and line, or the name of the thing.
+    excerpt
+        The lines of what was written, with a line of carets under the place that is wrong.
 
     Examples
     --------
@@ -203,17 +213,36 @@ class HeadraceError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(
-        self, code: str, message: str, *, got: str | None = None, hint: str | None = None, where: str | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        got: str | None = None,
+        hint: str | None = None,
+        where: str | None = None,
+        excerpt: str | None = None,
     ) -> None:
         if code not in CODES:
             raise ValueError(f"error code {code!r} is not in errors.CODES")
         self.code, self.message, self.got, self.hint, self.where = code, message, got, hint, where
+        self.excerpt = excerpt
         super().__init__(message)
 
     def __str__(self) -> str:
-        lines = [self.message, f"  code: {self.code}"]
-        lines += [f"  {name}: {text}" for name in ("where", "got", "hint") if (text := getattr(self, name))]
-        return "\n".join(lines)
+        return "\n".join([self.message, *self.lines("code", "where", "got", "excerpt", "hint")])
+
+    def lines(self, *names: str) -> list[str]:
+        """Some of the fields for people, a line for each; those that are empty are left out.
+
+        >>> HeadraceError("bad-expression", "It ends.", excerpt="a ; b\\n  ^").lines("code", "excerpt")
+        ['  code: bad-expression', '  at: a ; b\\n        ^']
+        """
+        shown = {"excerpt": "at"}
+        return [
+            f"  {(label := shown.get(name, name))}: {text.replace(NEW_LINE, NEW_LINE + ' ' * (len(label) + 4))}"
+            for name in names
+            if (text := getattr(self, name))
+        ]
 
     def inside(self, what: str, where: str | None = None) -> Self:
         """The same error, its place narrowed to a part of what the user wrote."""
@@ -231,13 +260,14 @@ class HeadraceError(Exception):
 
     def as_json(self) -> dict[str, str | None]:
         """The one error shape of every `--json` output and HTTP answer."""
-        return {
+        told = {
             "code": self.code,
             "message": self.message,
             "where": self.where,
             "got": self.got,
             "hint": self.hint,
         }
+        return told if self.excerpt is None else told | {"excerpt": self.excerpt}
 
 
 class DefinitionError(HeadraceError):
@@ -247,9 +277,16 @@ class DefinitionError(HeadraceError):
     exit_code = 2
 
     def __init__(
-        self, code: str, message: str, *, got: str | None = None, hint: str | None = None, where: str | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        got: str | None = None,
+        hint: str | None = None,
+        where: str | None = None,
+        excerpt: str | None = None,
     ) -> None:
-        super().__init__(code, message, got=got, hint=hint, where=where or user_location())
+        super().__init__(code, message, got=got, hint=hint, where=where or user_location(), excerpt=excerpt)
 
 
 class ExpressionError(DefinitionError):
@@ -258,6 +295,14 @@ class ExpressionError(DefinitionError):
 
 class SchemaError(DefinitionError):
     """A type or a schema change that is not allowed."""
+
+
+class UnknownNameError(DefinitionError, AttributeError):
+    """A name that `headrace` does not have."""
+
+
+class UnknownImportError(DefinitionError, ImportError):
+    """A name that `headrace` does not have, in `from headrace import ...`."""
 
 
 class ConfigError(HeadraceError):
@@ -301,7 +346,7 @@ def shown(value: Any, limit: int = 80) -> str:
     "'xxxxxxx... (1,002 characters)"
     """
     text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 4]}... ({len(text):,} characters)"
+    return text if len(text) <= limit else f"{text[: limit - 4]}... ({show_count(len(text), 'character')})"
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str | None:
@@ -323,10 +368,12 @@ def did_you_mean(word: Any, known: Iterable[str]) -> str | None:
 
 
 def user_location() -> str | None:
-    """File and line of the innermost caller outside Headrace: where the user wrote it."""
+    """File and line of the innermost caller outside Headrace: where the user wrote it; None when no user calls."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
+        if frame.f_globals.get("__name__", "").partition(".")[0] in CALLERS:
+            return None
         if not file.startswith(PACKAGE) and not file.startswith(GENERATED):
             return f"{relative(file)}:{frame.f_lineno}"
         frame = frame.f_back

@@ -17,6 +17,7 @@ from headrace.config import models_folder
 from headrace.errors import DataError, shown
 from headrace.plan.inputs import FittingModels, inputs_of
 from headrace.project import Project
+from headrace.public import check_call
 from headrace.score.columns import Column, differences, refuse_differences
 from headrace.score.manifest import Manifest, Output
 
@@ -29,6 +30,7 @@ def models_of(project: Project, clock: Clock | None = None) -> FittingModels:
     return FittingModels(models_folder(project.config), clock or SystemClock()).bind(project.plan())
 
 
+@check_call
 def add_model(
     name: str,
     model: Any,
@@ -117,6 +119,7 @@ def _training_set(folder: Path, columns: tuple[Column, ...]) -> dict[str, Any]:
     }
 
 
+@check_call
 def score_table(
     frame: DataFrame, name: str, *, version: int | None = None, project: Project | str | Path | None = None
 ) -> DataFrame:

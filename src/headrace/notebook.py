@@ -10,7 +10,9 @@ from headrace.define.stream import Stream
 from headrace.define.view import View
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.log.record import Record
+from headrace.public import check_call
 from headrace.testing import Run, record, run
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +21,7 @@ ARRIVAL_COLUMN = "arrived_at"
 MOST_ROWS = 1_000_000
 
 
+@check_call
 def preview(view: View, table: Any, *, each: str = "key", at: Any = None) -> pd.DataFrame:
     """What a view's features are over a table of events.
 
@@ -83,7 +86,9 @@ def _rows(table: Any) -> list[dict[str, Any]]:
         raise DataError("bad-record", "This is not a table.", got=shown(type(table).__name__), hint=hint)
     if table.num_rows > MOST_ROWS:
         hint = f"Take a sample of at most {MOST_ROWS:,} rows."
-        raise DataError("bad-record", "The table is too long for a preview.", got=f"{table.num_rows:,} rows", hint=hint)
+        raise DataError(
+            "bad-record", "The table is too long for a preview.", got=show_count(table.num_rows, "row"), hint=hint
+        )
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 

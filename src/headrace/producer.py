@@ -27,6 +27,7 @@ from headrace.errors import DataError, HeadraceError, ProjectError, did_you_mean
 from headrace.log.protocol import Log
 from headrace.log.record import Headers, Message, Position, sizes
 from headrace.project import Project, load
+from headrace.public import check_making
 from headrace.run.verdict import ARRIVED_AT, RESERVED
 from headrace.schema.encode import encoded
 from headrace.schema.json import decoder
@@ -46,6 +47,7 @@ Row = Mapping[str, Any] | bytes
 _logger = logging.getLogger(__name__)
 
 
+@check_making
 class Producer:
     """Sends events to one stream. Any number of threads may share it.
 

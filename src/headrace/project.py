@@ -5,7 +5,9 @@ Loading runs the user's Python. It may raise, print or hang; each of these ends 
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import difflib
 import io
 import signal
 import sys
@@ -28,7 +30,7 @@ from headrace.define.model import Model
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
 from headrace.define.view import View
-from headrace.errors import HeadraceError, ProjectError, did_you_mean, relative, shown
+from headrace.errors import HeadraceError, ProjectError, SchemaError, did_you_mean, relative, shown
 from headrace.plan.build import Definitions, build, gather
 from headrace.plan.model import Plan
 from headrace.schema.registry import FOLDER, Registry, Version
@@ -113,8 +115,15 @@ class Project:
         So is a stream that cannot read what a registry on a server has for its topic.
         """
         self._check_server()
-        propose, level = self.registry.propose, self.config.compatibility
-        return tuple(propose(stream.name, stream.schema, level) for stream in self.streams)
+        return tuple(map(self._proposed, self.streams))
+
+    def _proposed(self, stream: Stream) -> Version:
+        try:
+            return self.registry.propose(stream.name, stream.schema, self.config.compatibility)
+        except SchemaError as error:
+            if error.code == "incompatible-schema":
+                error.where = stream.location
+            raise
 
     def _check_server(self) -> None:
         avro = [stream for stream in self.streams if stream.format == "confluent-avro"]
@@ -207,7 +216,19 @@ def _run_code(code: Any, module: ModuleType, file: Path) -> None:
         where = f"{relative(str(file))}:{lines[-1]}" if lines else relative(str(file))
         message = "The features file raised while it was loaded."
         got = shown(f"{type(cause).__name__}: {cause}", 200)
-        raise ProjectError("broken-features", message, where=where, got=got) from cause
+        raise ProjectError("broken-features", message, where=where, got=got, hint=_close(cause, module)) from cause
+
+
+def _close(cause: BaseException, module: ModuleType) -> str | None:
+    """The name that was probably meant, where a name is what is wrong."""
+    if isinstance(cause, AttributeError) and isinstance(cause.name, str):
+        known = [each for each in dir(cause.obj) if not each.startswith("_")]
+    elif isinstance(cause, NameError) and isinstance(cause.name, str):
+        known = [each for each in (*vars(module), *dir(builtins)) if not each.startswith("_")]
+    else:
+        return None
+    close = difflib.get_close_matches(cause.name, known, n=1, cutoff=0.6)
+    return f"Did you mean {close[0]!r}?" if close else None
 
 
 class _TooSlowError(Exception):

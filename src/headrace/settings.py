@@ -15,6 +15,7 @@ SHARE = "a share"
 DECIMAL = "a number"
 TABLE = "a table of text"
 PARTS_LIST = "a list of parts"
+DAYS = "days"
 LOGS = ("embedded", "kafka")
 STORES = ("lmdb", "redis")
 MODES = ("micro-batch", "real-time")
@@ -276,8 +277,14 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "1d",
                 "How long after its end a window is judged by its labels, at most the label's horizon.",
             ),
-            Setting("drift.zone", "text", "UTC", "The time zone of hours and days."),
-            Setting("drift.holidays", "text", "", "Days like no other, as in `2026-12-25, 2026-12-26`."),
+            Setting(
+                "drift.keep",
+                "a duration",
+                "400d",
+                "How long an incident that is over is kept and listed; one that is not over is always kept.",
+            ),
+            Setting("drift.zone", "a time zone", "UTC", "The time zone of hours and days."),
+            Setting("drift.holidays", DAYS, "", "Days like no other, as in `2026-12-25, 2026-12-26`."),
             Setting(
                 "alerts.webhook",
                 "an address",

@@ -25,9 +25,11 @@ from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
 from headrace.plan.build import build
 from headrace.plan.model import Plan
+from headrace.public import check_call
 from headrace.run.reference import Outcome
 from headrace.run.verdict import VERDICTS, Judgement
 from headrace.schema.wire import encoder
+from headrace.words import show_count
 
 __all__ = ["FakeClock", "MemoryLog", "Run", "duplicate", "future", "late", "logged", "poison", "record", "run"]
 
@@ -53,6 +55,7 @@ class FakeClock:
         self._now += duration(by, "a clock's step")
 
 
+@check_call
 def record(
     stream: Stream,
     *,
@@ -84,21 +87,25 @@ def record(
     return Record(stream.name, partition, -1, arrived, key, value, tuple((headers or {}).items()))
 
 
+@check_call
 def late(given: Record, by: Any = DAY) -> Record:
     """The same record, arriving later by a duration: a day unless told otherwise."""
     return replace(given, arrived_at=given.arrived_at + _length(by))
 
 
+@check_call
 def duplicate(given: Record, after: Any = SECOND) -> Record:
     """A second copy of a record, a second after the first unless told otherwise."""
     return replace(given, arrived_at=given.arrived_at + _length(after))
 
 
+@check_call
 def future(given: Record, by: Any = 10 * MINUTE) -> Record:
     """The same record with a producer clock that runs ahead: it arrives before it happened."""
     return replace(given, arrived_at=given.arrived_at - _length(by))
 
 
+@check_call
 def poison(stream: Stream, *, value: bytes = b"{not json", arrived_at: Any = 0, partition: int = 0) -> Record:
     """A record that cannot be read."""
     return Record(stream.name, partition, -1, micros(arrived_at, "an arrival"), None, value, ())
@@ -211,11 +218,12 @@ def _key_of(view: Keyed, key: Any) -> Key:
         return tuple(key[name] for name in view.by)
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) != len(view.by):
-        message = f"{kind} {view.name!r} is kept by {len(view.by)} columns."
+        message = f"{kind} {view.name!r} is kept by {show_count(len(view.by), 'column')}."
         raise DataError("bad-request", message, got=shown(key), hint=f"In this order: {', '.join(view.by) or 'none'}.")
     return parts
 
 
+@check_call
 def run(
     definitions: Iterable[Any],
     records: Iterable[Record],

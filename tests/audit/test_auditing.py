@@ -118,7 +118,7 @@ def test_an_event_is_followed_from_its_place_to_the_sets_that_have_it(archived, 
     code, out, _ = trace("p119", *whose)
     assert code == 0
     assert "admitted" in out
-    assert "training set sets/fraud (as_known): 1 rows" in out
+    assert "training set sets/fraud (as_known): 1 row" in out
     code, _, err = trace("nobody", *whose)
     assert code == 2
     assert "no record of this event" in err

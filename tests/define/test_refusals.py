@@ -41,6 +41,11 @@ def on_demand(function, *sources, **more):
     return lambda: hr.on_demand(*(sources or (cards,)), **more)(function)
 
 
+def call(name, *given, **more):
+    """A call of a public name that a type checker would refuse."""
+    return lambda: getattr(hr, name)(*given, **more)
+
+
 def takes_unknown(spend):
     return spend
 
@@ -87,6 +92,23 @@ REFUSED = {
     "computed columns in a circle": lambda: payments.with_columns(a="b + 1", b="a + 1"),
     "a computed column over an unknown field": lambda: payments.with_columns(double="amont * 2"),
     "a view over no stream": lambda: hr.view("cards", "payments", by="card", features={"n": hr.count(over="1h")}),
+    "a view over two streams": call("view", "cards", [payments, payments], by="card", features={}),
+    "a stream with a misspelt argument": lambda: stream(allowed_latness="2m"),
+    "a stream with its fields unnamed": call("stream", "payments", fields),
+    "a view with a misspelt argument": lambda: view({}, tag=["fraud"]),
+    "a window with an unknown argument": call("trailing", "1h", offset="5m"),
+    "a feature without a window": call("count"),
+    "a feature with its field twice": call("sum", "amount", field="amount", over="1h"),
+    "a filter with a misspelt argument": lambda: getattr(payments, "where")(conditon="amount > 0"),  # noqa: B009
+    "a decimal with a misspelt argument": call("Decimal", precison=10),
+    "an on-demand feature with a misspelt argument": call("on_demand", cards, requests={}),
+    "a feature set with a misspelt argument": call("feature_set", "fraud", [cards], onwer="us"),
+    "a dimension with a misspelt argument": dimension(valid_form="since"),
+    "a label with a misspelt argument": call("label", "stolen", payments, of=None, on="id", horizn="7d"),
+    "a model with a misspelt argument": call("model", "fraud", None, steam=payments),
+    "a client with a misspelt argument": call("Client", adress="http://127.0.0.1:8787"),
+    "a public name that is misspelt": call("cuont"),
+    "a condition that is a number, over lines": lambda: payments.where("amount\n  * 2"),
     "a view without features": lambda: view({}),
     "a view with a feature that is no measure": lambda: view({"n": "count"}),
     "a feature's name with a dash": lambda: view({"n-10m": hr.count(over="10m")}),
@@ -124,6 +146,7 @@ REFUSED = {
     "a feature that is not in the view": lambda: cards.only("spend"),
     "a dimension's name with a dash": dimension(name="our-merchants"),
     "a dimension without a path": dimension(path=""),
+    "a dimension's path that nothing reaches": dimension(path="ftp://here/merchants"),
     "a dimension's path that is a number": dimension(path=5),
     "a dimension without fields": dimension(fields={}),
     "a dimension without a key": dimension(by=()),
@@ -158,6 +181,7 @@ def test_a_refusal_says_what_where_and_what_to_do(what):
     assert error.code in CODES
     assert error.message.endswith(".")
     assert error.got
+    assert "Stream(name" not in error.got
     assert error.where.startswith("tests/define/test_refusals.py:")
     assert len(str(error)) < 1_000
 

@@ -10,7 +10,7 @@ import pytest
 from headrace.clock import DAY, HOUR
 from headrace.drift import Alarm, Change, Incident
 from headrace.drift.incident import joined, kind_of, opened
-from headrace.drift.ledger import REMEMBERED, Ledger
+from headrace.drift.ledger import Ledger
 from headrace.errors import DataError
 
 
@@ -105,14 +105,20 @@ def test_an_incident_recovers_when_its_last_series_is_back():
     assert ledger.incidents[name].recovered is None
 
 
-def test_incidents_that_are_over_are_forgotten_in_the_end():
+def test_incidents_are_kept_until_they_were_over_for_so_long_and_those_under_way_for_ever():
     ledger = Ledger("fraud", 1)
-    for at in range(REMEMBERED + 30):
+    under_way = ledger.add(alarm("score", 0), 0).incident
+    for at in range(1, 51):
         name = ledger.add(alarm("mean of amount", at * 100), DAY).incident
-        ledger.returned(name, "mean of amount", at * 100 * HOUR)
-    kept = ledger.add(alarm("mean of amount", 10**6), DAY).incident
-    assert len(ledger.incidents) == REMEMBERED + 1
-    assert kept in ledger.incidents
+        if at % 2:
+            ledger.returned(name, "mean of amount", at * 100 * HOUR)
+        else:
+            ledger.change(name, Change("closed", "kim", "known", at * 100 * HOUR))
+    ledger.forget(100 * HOUR)
+    assert len(ledger.incidents) == 51
+    ledger.forget(4_000 * HOUR)
+    assert len(ledger.incidents) == 12
+    assert under_way in ledger.incidents
 
 
 def test_an_incident_nobody_knows_is_not_found():

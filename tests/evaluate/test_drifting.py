@@ -9,15 +9,18 @@ import msgspec
 import pytest
 
 from headrace import project
+from headrace.cli import drift, incidents
 from headrace.cli.init import create
 from headrace.clock import DAY, HOUR
+from headrace.drift.incident import Alarm
 from headrace.drift.reference import Reference
 from headrace.drift.statistics import Statistics
-from headrace.drift.window import SCORE
+from headrace.drift.watching import Watching
+from headrace.drift.window import SCORE, Window
 from headrace.evaluate import drifting
 from headrace.evaluate.alerts import tell
 from headrace.evaluate.cells import Cells
-from headrace.evaluate.drifting import Done, do, watch
+from headrace.evaluate.drifting import Done, Watched, do, watch
 from headrace.evaluate.looks import Looks
 from headrace.evaluate.spreads import SpreadTable
 from headrace.log import MemoryLog
@@ -143,8 +146,6 @@ def asked(world, *words):
     """What a verb says of the project."""
     from click.testing import CliRunner
 
-    from headrace.cli import drift, incidents
-
     verb, *rest = words
     command = {"drift": drift.command, "incidents": incidents.command}[verb]
     return CliRunner().invoke(command, [*rest, "--project", str(world.folder)], standalone_mode=False)
@@ -171,6 +172,28 @@ def test_the_verbs_show_an_incident_and_let_people_close_it(world, tmp_path):
     assert found.id not in asked(world, "incidents", "list").output
     assert found.id in asked(world, "incidents", "list", "--all").output
     assert asked(world, "drift", "--no-look").return_value == 0
+
+
+def test_every_incident_is_listed_page_by_page(world, monkeypatch, tmp_path):
+    watching = Watching("risk", 1, {})
+    for at in range(38):
+        moved = Alarm("mean of amount", at * DAY, at * DAY, effect=0.5, before=0.0, now=0.5, times_least=2.5)
+        watching._state.ledger.add(moved, 0)
+    monkeypatch.setattr(drift, "watched", lambda *_: [Watched(risk, 1, [Window(0, HOUR)], watching)])
+    every, first = [each.id for each in reversed(watching.incidents)], [True] * 20 + [False] * 18
+    assert len(json.loads(asked(world, "incidents", "list", "--json").output)) == 38
+    assert len(json.loads(asked(world, "drift", "--no-look", "--json").output)[0]["incidents"]) == 38
+    page = tmp_path / "drift.html"
+    told = asked(world, "drift", "--no-look", "--html", str(page)).output
+    assert [name in told for name in every] == first
+    assert "18 older ones are not shown: `headrace incidents list --all` lists them" in told
+    assert [name in page.read_text() for name in every] == [True] * 38
+    listing = asked(world, "incidents", "list").output
+    assert [name in listing.partition("older ones")[0] for name in every] == first
+    assert f"18 older ones: `headrace incidents list --after {every[19]}`." in listing
+    rest = asked(world, "incidents", "list", "--after", every[19]).output
+    assert [name in rest for name in every] == [not each for each in first]
+    assert asked(world, "incidents", "list", "--after", "nothing").exception.code == "not-found"
 
 
 def test_an_incident_that_is_not_there_is_told(world):

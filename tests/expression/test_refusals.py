@@ -30,6 +30,8 @@ def test_an_unknown_column_names_the_closest_one() -> None:
         "There is no column 'amuont'.",
         "  code: unknown-field",
         "  got: 'amuont'",
+        "  at: amuont > 1",
+        "      ^^^^^^",
         "  hint: Did you mean 'amount'?",
     ]
 
@@ -39,6 +41,8 @@ def test_a_column_in_the_wrong_case_is_unknown() -> None:
         "There is no column 'Amount'.",
         "  code: unknown-field",
         "  got: 'Amount'",
+        "  at: Amount > 1",
+        "      ^^^^^^",
         "  hint: Did you mean 'amount'? Upper and lower case matter.",
     ]
 
@@ -47,23 +51,30 @@ def test_a_parse_error_shows_where() -> None:
     assert error("(amount + ) * 2") == [
         "Something is missing before `)` at column 11.",
         "  code: bad-expression",
-        "  got: '(amount + >>>) * 2'",
+        "  got: '(amount + ) * 2'",
+        "  at: (amount + ) * 2",
+        "                ^",
     ]
     assert error("amount >\n  1 country") == [
         "Unexpected `country` at line 2, column 5.",
         "  code: bad-expression",
-        "  got: 'amount >\\n  1 >>>country'",
+        "  got: 'amount >\\n  1 country'",
+        "  at: amount >",
+        "        1 country",
+        "          ^^^^^^^",
     ]
     assert error("amount >  ") == [
         "Something is missing after `>` at column 9.",
         "  code: bad-expression",
-        "  got: 'amount >>>>  '",
+        "  got: 'amount >  '",
+        "  at: amount >",
+        "              ^",
     ]
     assert error("(amount > 1")[0] == "`)` is expected near `1` at column 11."
     assert error("amount = 'x")[:3] == [
         "The expression cannot be read at column 10.",
         "  code: bad-expression",
-        '  got: "amount = >>>\'x"',
+        '  got: "amount = \'x"',
     ]
 
 
@@ -72,6 +83,8 @@ def test_an_aggregate_points_to_features() -> None:
         "There is no function `sum` in expressions.",
         "  code: unsupported-expression",
         "  got: 'sum'",
+        "  at: sum(amount) > 1",
+        "      ^^^^^^^^^^^",
         "  hint: Aggregates are features of a view, such as hr.sum(...); an expression sees one event.",
     ]
 
@@ -81,6 +94,8 @@ def test_an_unknown_function_names_the_closest_one() -> None:
         "There is no function `grates` in expressions.",
         "  code: unsupported-expression",
         "  got: 'grates'",
+        "  at: grates(amount, 1)",
+        "      ^^^^^^^^^^^^^^^^^",
         "  hint: Did you mean `greatest`?",
     ]
 
@@ -90,8 +105,43 @@ def test_a_wrong_type_names_both_and_shows_the_operands() -> None:
         "`=` cannot take an integer and a string.",
         "  code: mistyped-expression",
         "  got: amount, 'DE'",
+        "  at: amount = 'DE'",
+        "      ^^^^^^^^^^^^^",
         "  hint: Write a CAST where the types differ.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        (
+            "amount > 0\n  AND amuont < 9\n  AND country = 1",
+            ["amount > 0", "  AND amuont < 9", "      ^^^^^^", "  AND country = 1"],
+        ),
+        ("amount > 0 AND length(amount) > 3", ["amount > 0 AND length(amount) > 3", "               ^^^^^^^^^^^^^^"]),
+        ("1 + cast(amount AS DATE)", ["1 + cast(amount AS DATE)", "    ^^^^^^^^^^^^^^^^^^^^"]),
+        ("'日本' = '語' AND amuont > 1", ["'日本' = '語' AND amuont > 1", "                  ^^^^^^"]),
+        ("amount\t> amuont", ["amount > amuont", "         ^^^^^^"]),
+        ("amount > INTERVAL 1 DAY", ["amount > INTERVAL 1 DAY", "^" * 23]),
+        ("1 -- one", ["1 -- one", "  ^^^^^^"]),
+        ("NULL", ["NULL", "^^^^"]),
+    ],
+)
+def test_carets_stand_below_what_is_wrong(text: str, marked: list[str]) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse(text, FEW)
+    assert caught.value.excerpt is not None
+    assert caught.value.excerpt.splitlines() == marked
+    assert caught.value.as_json()["excerpt"] == caught.value.excerpt
+
+
+def test_a_long_line_is_cut_around_the_place() -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse("amount + " * 90 + "amuont" + " + amount" * 5, FEW)
+    assert caught.value.excerpt is not None
+    line, carets = caught.value.excerpt.splitlines()
+    assert line[carets.index("^") : len(carets)] == "amuont"
+    assert len(line) < 110
 
 
 def test_the_error_names_the_users_own_line() -> None:

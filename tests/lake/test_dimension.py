@@ -185,16 +185,16 @@ def test_every_type_of_a_feature_comes_through():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (table(A, (None, "food", 0.5, 11)), "1 of 2 rows have no value in column 'merchant'."),
+        (table(A, (None, "food", 0.5, 11)), "1 of 2 rows has no value in column 'merchant'."),
         (table(A, ("b", "food", 0.5, None), ("c", "food", 0.5, None)), "2 of 3 rows have no value in column 'since'."),
-        (table(("a", None, 0.5, 1)), "1 of 1 rows have no value in column 'category'."),
-        (table(("a", "food", float("nan"), 1)), "1 of 1 values have NaN or infinity in column 'risk'."),
+        (table(("a", None, 0.5, 1)), "1 of 1 row has no value in column 'category'."),
+        (table(("a", "food", float("nan"), 1)), "1 of 1 value has NaN or infinity in column 'risk'."),
         (table(A, A, A), "Two rows of dimension 'merchants' have one key and one 'since'."),
         (table(A, since=pa.timestamp("us")), "The timestamps of column 'since' have no time zone."),
         (table(A, since=pa.int64()), "Column 'since' is not of type timestamp."),
         (table(("a", "food", 1, 1), risk=pa.int64()), "Column 'risk' is not of type float."),
         (table(("a", 5, 0.5, 1), category=pa.int64()), "Column 'category' is not of type string."),
-        (table(("a", "food", 0.5, 2**62)), "1 of 1 values have no such moment in 'since'."),
+        (table(("a", "food", 0.5, 2**62)), "1 of 1 value has no such moment in 'since'."),
     ],
 )
 def test_a_table_that_gives_no_one_answer_is_refused(given, said):

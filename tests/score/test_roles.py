@@ -90,7 +90,7 @@ def test_shadows_come_and_go_and_are_none_when_they_answer(kept):
 def test_a_version_that_is_not_there_gets_no_role(kept, change):
     with pytest.raises(HeadraceError) as caught:
         getattr(kept, change)("fraud", 9)
-    assert (caught.value.code, caught.value.hint) == ("unknown-model", "There are 1, 2, 3, 4.")
+    assert (caught.value.code, caught.value.hint) == ("unknown-model", "It has versions 1, 2, 3, 4.")
 
 
 def test_a_damaged_version_gets_no_role(kept, tmp_path):

@@ -8,10 +8,17 @@ import json
 
 import pytest
 
+import headrace as hr
 from headrace.errors import MachineError
+from headrace.log import MemoryLog
+from headrace.plan.build import build
 from headrace.serve import batch
 from headrace.serve.limits import Limits, Room
-from tests.serve.conftest import World
+from headrace.store import MemoryStore
+from headrace.testing import FakeClock
+from headrace.topics import create, topics
+from tests.serve.conftest import NAMES, World, users
+from tests.serve.serving import Serving
 from tests.serve.test_app import error_of
 from tests.streams import BASE
 
@@ -325,3 +332,22 @@ def test_a_key_with_a_line_break_is_read_from_path_query_and_body_alike(user):
     assert (by_path["key"], by_path["features"]["clicks_1h"]) == ({"user": user}, 1)
     assert world.get(f"/v1/features/users?user={quote(user)}").json() == by_path
     assert world.post(read="users", keys=[user]).json()["answers"] == [by_path]
+
+
+@hr.on_demand(request={"amount": float})
+def is_large(amount) -> bool:
+    return bool(amount > 100)
+
+
+def test_a_set_of_request_values_alone_is_answered_and_has_no_age():
+    alone = build([hr.feature_set("size", [is_large]), users])
+    log, clock = MemoryLog(), FakeClock(BASE)
+    create(log, topics(alone, NAMES, 2))
+    world = World()
+    world.serving = Serving(alone, log, MemoryStore(), NAMES, clock, limits=Limits(max_keys=2))
+    (told,) = world.post(read="size", keys=[{}], request={"amount": 250.0}).json()["answers"]
+    assert (told["features"], told["key"], told["views"]) == ({"is_large": True}, {}, {})
+    assert (told["as_of"], told["freshness_ms"], told["mode"]) == (None, None, "request")
+    assert (told["missing"], told["stale"]) == (False, False)
+    refused = world.post(read="size", keys=[{}, {}, {}], request={"amount": 250.0}).json()
+    assert refused["error"]["code"] == "too-large"

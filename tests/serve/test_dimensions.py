@@ -209,7 +209,7 @@ def test_a_feature_set_of_a_past_moment_has_views_from_the_lake_and_dimensions_f
         "users": {"clicks_1h": 7},
         "merchants": {"category": "food", "risk": 0.5},
     }
-    said = set_json(fraud, {}, found, {"exposure": {"amount": 2.0}})
+    said = set_json(fraud, {}, found, {"exposure": {"amount": 2.0}}, found["users"].at)
     assert (said["features"]["exposure"], said["mode"]) == (8.0, "lake")
 
 

@@ -106,4 +106,4 @@ def test_a_version_whose_files_were_removed_is_refused(tables):
     refuse_removed(tables[SILVER])
     with pytest.raises(DataError) as refused:
         refuse_removed(there(tables[SILVER], before))
-    assert (refused.value.code, refused.value.got) == ("lake-version", "1 of 1 files")
+    assert (refused.value.code, refused.value.got) == ("lake-version", "1 of 1 file")

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from headrace.audit.cause import CAUSES
+from headrace.words import show_count
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
@@ -29,7 +30,9 @@ pre { margin: 0; white-space: pre-wrap; }
 def page(project: str, told: dict[str, Any]) -> str:
     """A page of what `headrace skew --json` tells."""
     defects = told["causes"]["defect"]
-    verdict = f"{defects:,} defects" if defects else "No defect"
+    verdict = show_count(defects, "defect") if defects else "No defect"
+    compared = f"{show_count(told['compared'], 'value')} of {show_count(sum(told['samples'].values()), 'sample')}"
+    waiting = show_count(told["waiting"], "sample waits", "samples wait")
     rows = "".join(_row(name, each) for name, each in told["features"].items())
     head = "".join(f"<th>{escape(name)}</th>" for name in ("compared", "equal", "rate", "95 % interval", *CAUSES))
     legend = "".join(f'<i class="{_class(cause)}"></i>{escape(cause)}' for cause in CAUSES)
@@ -41,8 +44,8 @@ def page(project: str, told: dict[str, Any]) -> str:
 <title>{escape(project)}: skew</title>
 <style>{STYLE}</style>
 <h1>{escape(project)}: what was served beside what was known</h1>
-<p><strong>{verdict}</strong> among {told["compared"]:,} values of {sum(told["samples"].values()):,} samples,
-from {escape(told["since"])} to {escape(told["until"])}. {told["waiting"]:,} samples wait for the lake.</p>
+<p><strong>{verdict}</strong> among {compared},
+from {escape(told["since"])} to {escape(told["until"])}. {waiting} for the lake.</p>
 <p class="legend"><i class="bar" style="display:inline-block;width:.8rem"></i>equal{legend}</p>
 <table><tr><th>feature</th><th></th>{head}</tr>{rows}</table>
 <h2>How old the newest event was</h2>

@@ -12,6 +12,7 @@ from headrace.cli import options
 from headrace.cli.bar import bar
 from headrace.cli.output import data_json, table, talk
 from headrace.errors import MachineError
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -46,7 +47,7 @@ def command(
             made = done.hand_over
             whole = max(1, made.point - (done.first or made.point))
             share = 1_000 * ((made.filled or made.point) - (done.first or made.point)) // whole
-            advance(share, None, f"run {made.run}: {done.rows:,} rows")
+            advance(share, None, f"run {made.run}: {show_count(done.rows, 'row')}")
 
         filled = backfill(loaded, view, rate=rate, progress=progress)
     told = [_told(loaded, done) for done in filled]

@@ -75,6 +75,7 @@ def _stream(stream: Stream) -> Entry:
         stream.name,
         ", ".join(map(str, stream.schema)),
         description=stream.description,
+        location=stream.location,
         more={"event_time": stream.event_time, "event_id": stream.event_id or "position", "lateness": lateness},
     )
 

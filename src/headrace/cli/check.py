@@ -9,6 +9,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import data, data_json
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -40,7 +41,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
         told = {name.replace("-", "_").replace(" ", "_"): count for name, count in counts.items()}
         data_json({"ok": True, "project": loaded.config.name, "env": loaded.config.env} | told)
         return
-    said = ", ".join(f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count)
+    said = ", ".join(show_count(count, name[:-1]) for name, count in counts.items() if count)
     data(f"{loaded.config.name}: {said}. Nothing is wrong.")
 
 

@@ -12,6 +12,7 @@ import click
 from headrace.cli import letters, options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -71,14 +72,14 @@ def list_letters(
 
 def _show_list(name: str, held: dict[str, Any]) -> None:
     count = held["matching"]
-    data(f"stream {name}: {count:,} dead {'letter' if count == 1 else 'letters'}")
+    data(f"stream {name}: {show_count(count, 'dead letter')}")
     for each in held["reasons"]:
         data(f"  {each['letters']:,} {each['verdict']}: {each['reason']}")
     if held["letters"]:
         columns = ("id", "arrived_at", "verdict", "size", "reason")
         table(columns, [[f"{each[name]}" for name in columns] for each in held["letters"]])
     if count > len(held["letters"]):
-        talk(f"{count - len(held['letters']):,} older ones are not shown; see --limit.")
+        talk(f"{show_count(count - len(held['letters']), 'older one is', 'older ones are')} not shown; see --limit.")
 
 
 @command.command("show")
@@ -118,7 +119,7 @@ def _show(stream: str, letter: Letter, now: Again) -> None:
     data(f"now: {judged.verdict}{f', {judged.reason}' if judged.reason else ''}")
     if letter.replaying is not None:
         data("a replay of it was cut off; the next one finds out how far it came")
-    data(f"value: {'null' if letter.value is None else f'{letter.size:,} bytes'}")
+    data(f"value: {'null' if letter.value is None else show_count(letter.size, 'byte')}")
     if letter.value:
         data(letters.readable(letter.value))
 
@@ -155,7 +156,7 @@ def replay_letters(
         wish = Wish(wanted, force, value, opened.reader(declared))
 
         def progress(done: int, total: int) -> None:
-            advance(done, total, f"{done:,} letters")
+            advance(done, total, show_count(done, "letter"))
 
         there = {topics.source, topics.dead} <= opened.log.topics().keys()
         done = replay(opened.log, declared, topics, wish, SystemClock(), progress) if there else Replayed()
@@ -206,5 +207,7 @@ def drop_letters(
 
 def _agreed(count: int, stream: str) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("bad-usage", "Dropping cannot be undone: say --yes.", got=f"{count:,} letters of {stream}")
-    return click.confirm(f"Drop {count:,} dead letters of {stream} for good?", err=True)
+        raise UsageError(
+            "bad-usage", "Dropping cannot be undone: say --yes.", got=f"{show_count(count, 'letter')} of {stream}"
+        )
+    return click.confirm(f"Drop {show_count(count, 'dead letter')} of {stream} for good?", err=True)

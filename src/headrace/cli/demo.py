@@ -17,6 +17,7 @@ from headrace.cli.demo_screen import screen
 from headrace.cli.init import DEMO_FILES, create
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -157,7 +158,11 @@ def _skew(skew: dict[str, Any]) -> str:
     """How what models were given compares with what was known."""
     causes = [f"{count:,} {cause}" for cause, count in skew["causes"].items() if count and cause != "defect"]
     excused = f" ({', '.join(causes)})" if causes else ""
-    told = f"{skew['mismatched']:,} differ{excused}, {skew['causes']['defect']:,} defects"
+    differ, defects = (
+        show_count(skew["mismatched"], "differs", "differ"),
+        show_count(skew["causes"]["defect"], "defect"),
+    )
+    told = f"{differ}{excused}, {defects}"
     return f"{skew['compared']:,} values of predictions beside the lake: {told}"
 
 

@@ -8,6 +8,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
+from headrace.words import show_count
 
 
 @click.command("down")
@@ -25,7 +26,7 @@ def command(path: Path | None, env: str | None, everything: bool) -> None:
 
     loaded = config.load(path, env=env)
     ended = running.down(place.place(loaded))
-    talk(f"Ended {ended} {'process' if ended == 1 else 'processes'}." if ended else "Nothing was running.")
+    talk(f"Ended {show_count(ended, 'process', 'processes')}." if ended else "Nothing was running.")
     if everything:
         for name in services.stop(loaded):
             talk(f"Stopped {name}.")

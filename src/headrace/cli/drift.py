@@ -10,12 +10,17 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.model import Model
     from headrace.evaluate.drifting import Watched
     from headrace.project import Project
     from headrace.score.registry import Registry
+
+
+NEWEST = 20
+"""Incidents of a version that are shown; all are in JSON."""
 
 
 @click.command("drift")
@@ -86,10 +91,22 @@ def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
     with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
         for model in chosen:
             count = spread_table(loaded.plan(), loaded.config, model).look(session, registry)
-            talk(f"{model.name}: {count:,} windows have something new.")
+            talk(f"{model.name}: {show_count(count, 'window has', 'windows have')} something new.")
         for label in loaded.labels:
             if label.model.name in wanted:
                 take_a_look(session, loaded.config, log, label, SystemClock())
+
+
+def _show_incidents(incidents: list[dict[str, Any]]) -> None:
+    """The newest incidents of a version, and how to see the others."""
+    newest = incidents[-NEWEST:]
+    rows = [(one["id"], one["state"], one["kind"], one["since"], one["moved"]["series"]) for one in newest]
+    table(("incident", "state", "kind", "since", "what moved"), rows)
+    for one in newest:
+        data(f"\n{one['id']}: {one['says']}")
+    if len(incidents) > NEWEST:
+        older = show_count(len(incidents) - NEWEST, "older one is", "older ones are")
+        talk(f"\n{older} not shown: `headrace incidents list --all` lists them, and --json has them.")
 
 
 def told(each: Watched) -> dict[str, Any]:
@@ -123,26 +140,19 @@ def show(found: list[Watched]) -> None:
         talk("No version has made predictions that are in the lake.")
     for each in found:
         said = told(each)
-        data(f"{said['model']} version {said['version']}: {said['windows']:,} windows to {said['to']}")
+        data(f"{said['model']} version {said['version']}: {show_count(said['windows'], 'window')} to {said['to']}")
         watched = [name for name, series in said["series"].items() if series["watched"]]
         left = {series["reason"] for series in said["series"].values() if not series["watched"]}
         expected = sum(said["series"][name]["false_alarms_per_month"] or 0.0 for name in watched)
         if not said["series"]:
             talk("The reference period is not over: see drift.reference.")
         else:
-            data(
-                f"{len(watched):,} series are watched, {expected:.2f} false alarms a month are expected of all of them"
-            )
+            series = show_count(len(watched), "series is", "series are")
+            data(f"{series} watched, {expected:.2f} false alarms a month are expected of all of them")
         for reason in sorted(filter(None, left)):
             names = [name for name, series in said["series"].items() if series["reason"] == reason]
             talk(f"not watched, {reason}: {', '.join(sorted(names))}")
         if said["incidents"]:
-            rows = [
-                (one["id"], one["state"], one["kind"], one["since"], one["moved"]["series"])
-                for one in said["incidents"]
-            ]
-            table(("incident", "state", "kind", "since", "what moved"), rows)
-            for one in said["incidents"]:
-                data(f"\n{one['id']}: {one['says']}")
+            _show_incidents(said["incidents"])
         elif watched:
             data("nothing has moved")

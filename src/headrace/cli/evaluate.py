@@ -10,6 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.label import Label
@@ -80,7 +81,7 @@ def _look(loaded: Project, chosen: tuple[Label, ...], *, strays: bool) -> dict[s
     with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
         for each in chosen:
             found = passes.take_a_look(session, loaded.config, log, each, clock)
-            talk(f"{each.name}: {len(found.restated):,} cells changed.")
+            talk(f"{each.name}: {show_count(len(found.restated), 'cell')} changed.")
             if strays:
                 count, some = passes.strays(session, loaded.config, each)
                 stray[each.name] = {"strays": {"count": count, "some": some}}
@@ -102,7 +103,8 @@ def show(told: dict[str, Any]) -> None:
     table(("", *names.values()), rows)
     if "strays" in told:
         named = ", ".join(told["strays"]["some"])
-        data(f"\n{told['strays']['count']:,} labels name no prediction{f', as in {named}' if named else ''}")
+        labels = show_count(told["strays"]["count"], "label names", "labels name")
+        data(f"\n{labels} no prediction{f', as in {named}' if named else ''}")
     for each in told["versions"]:
         _show_states(each)
         if binary:
@@ -131,7 +133,7 @@ def _cells(each: dict[str, Any], names: dict[str, str]) -> list[str]:
 
 def _show_states(each: dict[str, Any]) -> None:
     told = ", ".join(f"{count:,} {state}" for state, count in each["states"].items())
-    data(f"\nversion {each['version']}: {each['count']:,} predictions: {told}")
+    data(f"\nversion {each['version']}: {show_count(each['count'], 'prediction')}: {told}")
     delay = each["label_delay_s"]
     if delay["p50"] is not None:
         data(f"labels came after {delay['p50']:,.0f} s in the median, {delay['p99']:,.0f} s at the 99th of a hundred")

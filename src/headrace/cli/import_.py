@@ -15,6 +15,7 @@ from headrace.cli.bar import bar
 from headrace.cli.output import data_json, table, talk
 from headrace.cli.send import find_stream
 from headrace.errors import UsageError, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -124,9 +125,10 @@ def dead(done: Imported) -> int:
 def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool, as_json: bool) -> None:
     """Say what was done: the counts on stdout, the rest on stderr."""
     if done.before:
-        talk(f"Imported before, and left as they are: {_rows(done.before)}.")
+        talk(f"Imported before, and left as they are: {show_count(done.before, 'row')}.")
     rate, verb = done.rows / seconds if seconds > 0 else 0.0, "Would import" if dry else "Imported"
-    talk(f"{verb} {_rows(done.rows)} into {stream} as partition {done.partition} in {seconds:.1f} s ({rate:,.0f}/s).")
+    imported = f"{verb} {show_count(done.rows, 'row')} into {stream} as partition {done.partition}"
+    talk(f"{imported} in {seconds:.1f} s ({rate:,.0f}/s).")
     if as_json:
         told = {"stream": stream, "source": source, "dry_run": dry, "partition": done.partition}
         counts = {"rows": done.rows, "imported_before": done.before, "verdicts": done.verdicts}
@@ -134,10 +136,6 @@ def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool,
         data_json(told | counts | extra | {"seconds": round(seconds, 3), "per_second": round(rate, 1)})
     else:
         table(("verdict", "rows"), [(verdict, f"{count:,}") for verdict, count in done.verdicts.items()])
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 @contextlib.contextmanager
@@ -148,6 +146,6 @@ def progress_of(size: int) -> Iterator[Callable[[int, Imported], None]]:
 
         def progress(read: int, done: Imported) -> None:
             rate = done.rows / max(time.monotonic() - began, 1e-6)
-            advance(read, None, f"{done.rows:,} rows, {rate:,.0f}/s")
+            advance(read, None, f"{show_count(done.rows, 'row')}, {rate:,.0f}/s")
 
         yield progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,15 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError, did_you_mean, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.drift.incident import Incident
     from headrace.evaluate.drifting import Watched
     from headrace.project import Project
 
+PAGE = 20
+"""Incidents of one page."""
 WHY = click.option("--why", required=True, metavar="TEXT", help="Kept with the incident.")
 WHO = click.option("--who", metavar="NAME", help="Who does it; otherwise the user of this machine.")
 
@@ -31,25 +35,46 @@ def command() -> None:
 @command.command("list")
 @options.project_options
 @click.option("--all", "everything", is_flag=True, help="Those that are closed or over as well.")
+@click.option("--limit", type=click.IntRange(min=1), default=PAGE, show_default=True, help="How many a page shows.")
+@click.option("--after", metavar="INCIDENT", help="The page that follows this incident.")
 @options.as_json
-def listed(path: Path | None, env: str | None, everything: bool, as_json: bool) -> None:
-    """List incidents, the oldest first."""
+def listed(path: Path | None, env: str | None, everything: bool, limit: int, after: str | None, as_json: bool) -> None:
+    """List incidents, the newest first, a page at a time; --json prints all of them, or what follows --after.
+
+    An incident that is over is kept for as long as the setting drift.keep says.
+    """
     from headrace.evaluate.alerts import as_json as told
     from headrace.evaluate.drifting import under_way
 
-    _, found = _found(path, env)
-    chosen = [one for each in found for one in each.incidents if everything or under_way(one)]
+    every = sorted((one for each in _found(path, env)[1] for one in each.incidents), key=lambda one: (-one.at, one.id))
+    chosen = [one for one in _following(every, after) if everything or under_way(one)]
     if as_json:
         data_json([told(one) for one in chosen])
         return
     rows = [
         (one.id, one.state, one.kind, f"{one.model} {one.version}", told(one)["since"], one.moved.series)
-        for one in chosen
+        for one in chosen[:limit]
     ]
     if rows:
         table(("incident", "state", "kind", "model", "since", "what moved"), rows)
+    elif after is not None:
+        talk("There is none after it.")
     else:
         talk("There is none." if everything else "None is open; --all lists those that are over.")
+    if len(chosen) > limit:
+        more = f"{' --all' if everything else ''}{'' if limit == PAGE else f' --limit {limit}'}"
+        older = show_count(len(chosen) - limit, "older one")
+        talk(f"{older}: `headrace incidents list{more} --after {chosen[limit - 1].id}`.")
+
+
+def _following(every: list[Incident], after: str | None) -> list[Incident]:
+    """The incidents behind one of them; all when none is named."""
+    names = [one.id for one in every]
+    if after is None:
+        return every
+    if after not in names:
+        raise _unknown(after, names)
+    return every[names.index(after) + 1 :]
 
 
 @command.command("show")
@@ -116,7 +141,11 @@ def _one(found: list[Watched], name: str) -> tuple[Incident, Watched]:
     known = {one.id: (one, each) for each in found for one in each.incidents}
     if name in known:
         return known[name]
-    raise UsageError("not-found", "There is no incident of that id.", got=shown(name), hint=did_you_mean(name, known))
+    raise _unknown(name, known)
+
+
+def _unknown(name: str, known: Iterable[str]) -> UsageError:
+    return UsageError("not-found", "There is no incident of that id.", got=shown(name), hint=did_you_mean(name, known))
 
 
 def _do(name: str, path: Path | None, env: str | None, state: str, why: str, who: str | None) -> None:

@@ -11,6 +11,7 @@ from headrace.cli import options
 from headrace.cli.output import data_json, talk
 from headrace.clock import SECOND
 from headrace.errors import DefinitionError, HeadraceError, UsageError, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.cli.lateness_source import Gathered
@@ -215,5 +216,5 @@ def _plot(file: Path, stream: Stream, found: Gathered, told: dict[str, Any]) -> 
     shown_delays = {"P50": told["delays"]["p50"], "P99": told["delays"]["p99"]}
     chosen = {"allowed now": stream.allowed_lateness, "recommended": told["recommended"]["allowed_lateness"]}
     marks = {f"{name} {delay(value)}": value for name, value in (shown_delays | chosen).items()}
-    draw(file, f"{stream.name}: {found.delays.count:,} records", found.delays.histogram(), marks)
+    draw(file, f"{stream.name}: {show_count(found.delays.count, 'record')}", found.delays.histogram(), marks)
     talk(f"Drew {file}.")

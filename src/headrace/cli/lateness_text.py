@@ -7,13 +7,15 @@ from typing import Any
 from headrace.cli.output import data, table
 from headrace.cli.size import show_size
 from headrace.clock import HOUR, MILLISECOND, MINUTE, SECOND, show_duration, show_time
+from headrace.words import show_count
 
 WIDTH = 40
 
 
 def show(name: str, told: dict[str, Any]) -> None:
     """Print what is known of a stream's lateness."""
-    data(f"stream {name}: {told['records']:,} records from the {told['source']}{_when(told)}{_left_out(told)}")
+    records = show_count(told["records"], "record")
+    data(f"stream {name}: {records} from the {told['source']}{_when(told)}{_left_out(told)}")
     if not told["records"]:
         return
     data("")

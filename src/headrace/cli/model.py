@@ -12,6 +12,7 @@ from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.clock import show_time
 from headrace.errors import UsageError, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.plan.inputs import FittingModels
@@ -86,7 +87,8 @@ def add(model: str, file: Path, path: Path | None, env: str | None, as_json: boo
         data_json({"model": model, "version": made.version, "promoted": promote})
         return
     data(str(made.version))
-    talk(f"Added {made.title} ({made.format}, {len(made.columns)} columns){' and promoted it' if promote else ''}.")
+    columns = show_count(len(made.columns), "column")
+    talk(f"Added {made.title} ({made.format}, {columns}){' and promoted it' if promote else ''}.")
     if not promote:
         talk(f"It has no role yet: `headrace model promote {model} {made.version}`, or shadow, or challenge.")
 
@@ -280,7 +282,7 @@ def _lines(manifest: Manifest, roles: Roles) -> dict[str, str]:
         "missing": str(manifest.missing),
         "scores": f"{'-' if low is None else f'{low:g}'} to {'-' if high is None else f'{high:g}'}, "
         f"threshold {'-' if manifest.threshold is None else f'{manifest.threshold:g}'}",
-        "trained on": f"{trained.get('id')}, {trained.get('rows'):,} rows" if trained.get("rows") else "-",
+        "trained on": f"{trained.get('id')}, {show_count(trained['rows'], 'row')}" if trained.get("rows") else "-",
         "metrics": ", ".join(f"{name} {value:g}" for name, value in manifest.metrics.items()) or "-",
         "added": f"{show_time(manifest.created_at)} by headrace {manifest.headrace}",
         "description": manifest.description or "-",

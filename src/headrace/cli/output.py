@@ -81,10 +81,8 @@ def fail(error: HeadraceError, *, as_json: bool) -> int:
         talk(json.dumps({"error": error.as_json()}, ensure_ascii=False))
         return error.exit_code
     talk(f"{click.style('error:', fg='red', bold=True)} {error.message}")
-    for name in ("where", "got", "code"):
-        text = getattr(error, name)
-        if text:
-            talk(f"  {name}: {text}")
+    for line in error.lines("where", "got", "excerpt", "code"):
+        talk(line)
     if error.hint:
         talk(f"{click.style('hint:', fg='cyan', bold=True)} {error.hint}")
     return error.exit_code

@@ -14,6 +14,7 @@ from headrace.cli import options
 from headrace.cli.bar import bar
 from headrace.cli.output import data_json, talk
 from headrace.errors import ProjectError, UsageError, did_you_mean, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -77,8 +78,7 @@ def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: boo
         talk(f"left out: {done.refused - len(done.faults):,} more")
     rate = done.sent / seconds if seconds > 0 else 0.0
     refused = f", {done.refused:,} left out" if done.refused else ""
-    events = "event" if done.sent == 1 else "events"
-    talk(f"Sent {done.sent:,} {events} to {stream.name} in {seconds:.1f} s ({rate:,.0f}/s){refused}.")
+    talk(f"Sent {show_count(done.sent, 'event')} to {stream.name} in {seconds:.1f} s ({rate:,.0f}/s){refused}.")
     if as_json:
         told = {"stream": stream.name, "topic": topic, "sent": done.sent, "refused": done.refused}
         faults = [fault._asdict() for fault in done.faults]
@@ -101,6 +101,6 @@ def progress_of(given: Source) -> Iterator[Callable[[int, Sent], None]]:
 
         def progress(done: int, sent: Sent) -> None:
             rate = sent.sent / max(time.monotonic() - began, 1e-6)
-            advance(done, None, f"{sent.sent:,} rows, {rate:,.0f}/s")
+            advance(done, None, f"{show_count(sent.sent, 'row')}, {rate:,.0f}/s")
 
         yield progress

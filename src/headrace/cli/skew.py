@@ -10,6 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError, did_you_mean, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.audit.auditing import Audit
@@ -94,9 +95,10 @@ def _views(plan: Plan, given: tuple[str, ...]) -> set[str] | None:
 def show(told: dict[str, Any]) -> None:
     """What an audit has found, for eyes."""
     samples = sum(told["samples"].values())
-    data(f"{told['compared']:,} values of {samples:,} samples since {told['since']} compared with the lake")
+    compared = f"{show_count(told['compared'], 'value')} of {show_count(samples, 'sample')}"
+    data(f"{compared} since {told['since']} compared with the lake")
     if told["waiting"]:
-        talk(f"{told['waiting']:,} samples wait until the lake has come so far.")
+        talk(f"{show_count(told['waiting'], 'sample waits', 'samples wait')} until the lake has come so far.")
     for view, why in told["skipped"].items():
         talk(f"{view} is not compared: {why}")
     if not told["compared"]:

@@ -14,6 +14,7 @@ from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.cli.size import show_size
 from headrace.clock import SECOND, show_duration, show_time
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.plan.model import TileSet
@@ -119,7 +120,7 @@ def _show(tile_sets: dict[str, Any], *, inspected: bool) -> None:
         data(f"{name}: {_about(each)}")
         if each["hot_keys"]:
             listed = ", ".join(f"{_key(hot['key'])} {100 * hot['share']:.1f} %" for hot in each["hot_keys"][:5])
-            data(f"{name}: of the last {each['hot_keys_of']:,} events {listed}")
+            data(f"{name}: of the last {show_count(each['hot_keys_of'], 'event')} {listed}")
 
 
 def _cells(held: dict[str, Any]) -> list[str]:
@@ -142,7 +143,7 @@ def _about(each: dict[str, Any]) -> str:
     dropped = each["dropped_by_watermark"]
     watermark = "none yet" if each["watermark"] is None else show_time(each["watermark"])
     told = [f"run {each['run']}", f"batch {each['batch']}", f"watermark {watermark}"]
-    return ", ".join([*told, f"{dropped:,} rows dropped by the watermark"])
+    return ", ".join([*told, f"{show_count(dropped, 'row')} dropped by the watermark"])
 
 
 def _key(key: dict[str, Any]) -> str:

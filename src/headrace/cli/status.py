@@ -9,6 +9,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table
+from headrace.words import show_count
 
 NOT_READY = 1
 MINUTE = 60
@@ -73,7 +74,7 @@ def show(found: dict[str, Any], now: int) -> None:
 
 def _counts(stream: dict[str, Any]) -> str:
     verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in stream.get("verdicts", {}).items() if count)
-    lag = f"{stream.get('lag_events', 0):,} events and {stream.get('lag_seconds', 0):.1f} s behind"
+    lag = f"{show_count(stream.get('lag_events', 0), 'event')} and {stream.get('lag_seconds', 0):.1f} s behind"
     rate = f"{stream.get('rate_per_s', 0):,.1f}/s"
     return f"{stream.get('read', 0):,} read ({verdicts or 'none'}), {rate}, {lag}"
 
@@ -85,15 +86,14 @@ def _kept(kept: dict[str, Any]) -> str:
     wrong = (("conflict", "contradicting"), ("lost", "LOST"))
     parts += [f"{kept[name]:,} {word}" for name, word in wrong if kept[name]]
     listed = f" ({', '.join(parts)})" if parts else ""
-    return f"{kept['archived']:,} records{listed}, {kept['lag_events']:,} not yet"
+    return f"{show_count(kept['archived'], 'record')}{listed}, {kept['lag_events']:,} not yet"
 
 
 def _skew(skew: dict[str, Any]) -> str:
     """What the audit has found."""
     causes = ", ".join(f"{count:,} {cause}" for cause, count in skew["causes"].items() if count)
-    return (
-        f"{skew['compared']:,} values compared with the lake, {skew['mismatched']:,} differ{causes and f': {causes}'}"
-    )
+    compared, differ = show_count(skew["compared"], "value"), show_count(skew["mismatched"], "differs", "differ")
+    return f"{compared} compared with the lake, {differ}{causes and f': {causes}'}"
 
 
 def _tiles(tiles: dict[str, Any]) -> str:

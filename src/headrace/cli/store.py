@@ -10,6 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.cli.size import show_size
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -39,8 +40,8 @@ def stats(path: Path | None, env: str | None, as_json: bool) -> None:
         data_json(found)
         return
     data(f"{found['kind']} at {found['where']}")
-    rows = f"{found['tiles']:,} tiles of {found['keys']:,} keys and {found['levels']:,} level rows"
-    data(f"{rows}, {show_size(found['bytes'])}\n")
+    tiles = f"{show_count(found['tiles'], 'tile')} of {show_count(found['keys'], 'key')}"
+    data(f"{tiles} and {show_count(found['levels'], 'level row')}, {show_size(found['bytes'])}\n")
     told = [
         (
             topic,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.output import talk
 from headrace.cli.size import show_size
 from headrace.clock import HOUR, SystemClock
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -52,10 +53,9 @@ class Wish:
         for declared, tables in opened:
             for name, table in tables.items():
                 old = days_before(table, self.first_day or "")
-                days = f"{old.days:,} {'day' if old.days == 1 else 'days'} before {self.first_day}"
-                talk(
-                    f"{declared.name} {name}: {days}, {old.rows:,} rows in {old.files:,} files, {show_size(old.bytes)}"
-                )
+                days = f"{show_count(old.days, 'day')} before {self.first_day}"
+                held = f"{show_count(old.rows, 'row')} in {show_count(old.files, 'file')}, {show_size(old.bytes)}"
+                talk(f"{declared.name} {name}: {days}, {held}")
 
 
 def vacuumed(stream: str, name: str, table: LakeTable, wish: Wish) -> dict[str, Any]:

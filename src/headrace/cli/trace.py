@@ -10,6 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import DataError, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -67,7 +68,7 @@ def _traced(loaded: Project, log: Any, stream: Stream, event_id: str) -> dict[st
 
 
 def _show(event_id: str, told: dict[str, Any]) -> None:
-    data(f"{event_id} in {told['stream']}: {len(told['copies']):,} {'copy' if len(told['copies']) == 1 else 'copies'}")
+    data(f"{event_id} in {told['stream']}: {show_count(len(told['copies']), 'copy', 'copies')}")
     columns = ("partition", "offset", "event_time", "arrived_at", "verdict")
     table(columns, [[str(each[name]) for name in columns] for each in told["copies"]])
     if told["lane"] is None:
@@ -81,7 +82,7 @@ def _show(event_id: str, told: dict[str, Any]) -> None:
         table(("published", "run", "lane", "version", "has it"), rows)
     _show_predictions(told["predictions"])
     for each in told["training_sets"]:
-        data(f"training set {each['folder']} ({each['mode']}): {each['rows']:,} rows")
+        data(f"training set {each['folder']} ({each['mode']}): {show_count(each['rows'], 'row')}")
 
 
 def _of(tile: dict[str, Any]) -> list[dict[str, Any]]:
@@ -94,7 +95,7 @@ def _has(row: dict[str, Any]) -> str:
 
 
 def _show_predictions(found: list[dict[str, Any]]) -> None:
-    data(f"\n{len(found):,} predictions with it")
+    data(f"\n{show_count(len(found), 'prediction')} with it")
     if found:
         rows = [
             [each["at"], f"{each['model']}@{each['version']}", f"{each['score']:.4f}", "its own" if each["own"] else ""]
@@ -102,4 +103,4 @@ def _show_predictions(found: list[dict[str, Any]]) -> None:
         ]
         table(("at", "model", "score", ""), rows)
     if len(found) > SHOWN:
-        talk(f"{len(found) - SHOWN:,} more are not shown; --json has them.")
+        talk(f"{show_count(len(found) - SHOWN, 'more is', 'more are')} not shown; --json has them.")

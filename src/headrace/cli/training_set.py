@@ -14,6 +14,7 @@ from headrace.cli import options
 from headrace.cli.bar import Advance, bar
 from headrace.cli.output import data_json, table, talk
 from headrace.errors import UsageError, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -112,12 +113,12 @@ def _told(session: Any, advance: Advance) -> Iterator[Callable[[str], None]]:
         said[0] = what
         advance(0, None, what)
 
-    with watched(session, lambda done, of: advance(done, of, f"{said[0]}: {done:,} of {of:,} tasks")):
+    with watched(session, lambda done, of: advance(done, of, f"{said[0]}: {done:,} of {show_count(of, 'task')}")):
         yield tell
 
 
 def _show(told: dict[str, Any], out: str, seconds: float, *, as_json: bool) -> None:
-    talk(f"{told['rows']:,} of {told['spine']['rows']:,} rows of the spine in {out}, in {seconds:.1f} s.")
+    talk(f"{told['rows']:,} of {show_count(told['spine']['rows'], 'row')} of the spine in {out}, in {seconds:.1f} s.")
     if as_json:
         data_json({"out": out, "seconds": round(seconds, 3), **told})
         return

@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 from headrace.client.typed import typed, types_of
 from headrace.client.wire import Reply
 from headrace.errors import CODES, DataError, HeadraceError, MachineError, ProjectError, shown
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.define.dimension import Keyed
@@ -161,7 +162,7 @@ def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[A
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
         raise strange(reply, str(error)) from error
     if len(found) != count:
-        raise strange(reply, f"{len(found)} answers for {count} keys")
+        raise strange(reply, f"{show_count(len(found), 'answer')} for {show_count(count, 'key')}")
     return found
 
 

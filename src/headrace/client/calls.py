@@ -20,6 +20,7 @@ from headrace.client.table import frame_of
 from headrace.client.wire import Reply, Request, Wire
 from headrace.clock import SECOND, duration
 from headrace.errors import DataError, shown
+from headrace.public import check_making
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ LINES = "application/x-ndjson"
 T = TypeVar("T")
 
 
+@check_making
 class Client:
     """Reads features over HTTP. Any number of threads may share it.
 

@@ -21,6 +21,7 @@ from headrace.client.answer import Answer, Place, Ready, Refused
 from headrace.client.calls import Client
 from headrace.client.score import Score, Scores
 from headrace.client.several import RequestValues
+from headrace.public import check_making
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@check_making
 class AsyncClient:
     """Reads features over HTTP from coroutines; takes what `Client` takes, and answers the same.
 

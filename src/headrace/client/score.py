@@ -18,6 +18,7 @@ from headrace.client.several import Piece, json_of
 from headrace.client.table import scores_frame
 from headrace.client.typed import typed, types_of
 from headrace.client.wire import Reply
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +134,7 @@ def scores_of(reply: Reply, model: str | Model, count: int) -> list[Score | Refu
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
         raise strange(reply, str(error)) from error
     if len(found) != count:
-        raise strange(reply, f"{len(found)} scores for {count} keys")
+        raise strange(reply, f"{show_count(len(found), 'score')} for {show_count(count, 'key')}")
     return found
 
 

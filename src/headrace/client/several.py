@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from headrace.client.address import Key, text_of
 from headrace.clock import micros, show_time
 from headrace.errors import DataError, shown
+from headrace.words import show_count
 
 TOGETHER = 100
 """Keys in one request: enough that the way to the server costs little, few enough that a retry costs little."""
@@ -57,7 +58,7 @@ def pieces(keys: Sequence[Key], request: RequestValues, most: int = TOGETHER) ->
     written = [key_json(key) for key in keys]
     if isinstance(request, list | tuple) and len(request) != len(written):
         message = "Several request values are one mapping for each key."
-        raise DataError("bad-argument", message, got=f"{len(request):,} for {len(written):,} keys")
+        raise DataError("bad-argument", message, got=f"{len(request):,} for {show_count(len(written), 'key')}")
     if request is not None and not isinstance(request, Mapping | list | tuple):
         message = "Request values are a mapping by their names, or a list of them."
         raise DataError("bad-argument", message, got=shown(request))

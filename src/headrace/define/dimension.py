@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
-from headrace.define.name import name_of, text_of, texts_of
+from headrace.addresses import storage_fault
+from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.view import Selection, View, named
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
+from headrace.public import check_call
 from headrace.schema.types import Boolean, Field, Integer, List, Schema, String, Struct, Timestamp, Type, schema_of
 
 Row = Mapping[str, Any]
@@ -33,8 +35,8 @@ class Attribute:
     nullable: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
-class Dimension:
+@dataclass(frozen=True, repr=False)
+class Dimension(NamedValue):
     """What a table says of a key. Made by `hr.dimension`."""
 
     name: str
@@ -71,6 +73,7 @@ class Dimension:
         """One feature by its name."""
         return named(self.features, name, f"Dimension {self.name!r}")
 
+    @check_call
     def only(self, *names: str) -> Selection:
         """Some of the features, for a feature set.
 
@@ -87,6 +90,7 @@ Keyed: TypeAlias = View | Dimension
 """What has features of a key."""
 
 
+@check_call
 def dimension(
     name: str,
     path: str | os.PathLike[str],
@@ -176,10 +180,11 @@ def value_at(dimension: Dimension, rows: Iterable[Row], key: tuple[Any, ...], t:
 
 def _path(name: str, given: Any) -> str:
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
-    if not isinstance(path, str) or not path.strip() or "\0" in path:
-        hint = 'As in "data/merchants.parquet", from the project\'s folder.'
+    if not isinstance(path, str) or (fault := storage_fault(path)) is not None:
+        hint = 'As in "data/merchants.parquet", from the project\'s folder, or "s3://bucket/merchants".'
         message = f"The path of dimension {name!r} cannot be used."
-        raise DefinitionError("bad-argument", message, got=shown(given), hint=hint)
+        got = f"{shown(path)}, {fault}" if isinstance(path, str) else shown(given)
+        raise DefinitionError("bad-argument", message, got=got, hint=hint)
     return path
 
 

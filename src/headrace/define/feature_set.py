@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from headrace.define.dimension import Attribute, Dimension, Keyed
-from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.on_demand import OnDemand, returned
 from headrace.define.view import Feature, Selection, View
 from headrace.errors import DefinitionError, shown, user_location
+from headrace.public import check_call
 from headrace.schema.types import Boolean, Float, Integer, String, Type
 
 Stored = Mapping[str, Mapping[str, Any]]
@@ -19,8 +20,8 @@ Call = Callable[[OnDemand, Mapping[str, Any]], Any]
 _RETURNED: dict[type, Type] = {bool: Boolean(), int: Integer(), float: Float(), str: String()}
 
 
-@dataclass(frozen=True)
-class FeatureSet:
+@dataclass(frozen=True, repr=False)
+class FeatureSet(NamedValue):
     """Features of several views, dimensions and on-demand functions. Made by `hr.feature_set`."""
 
     name: str
@@ -100,6 +101,7 @@ class FeatureSet:
         return tuple(found)
 
 
+@check_call
 def feature_set(
     name: str,
     members: Sequence[View | Dimension | Selection | OnDemand],

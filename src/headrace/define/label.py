@@ -12,10 +12,11 @@ from typing import Any
 
 from headrace.clock import DAY, duration, show_duration
 from headrace.define.model import Model, needed
-from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.stream import Stream
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
-from headrace.expression import Expression
+from headrace.expression import Expression, underlined
+from headrace.public import check_call
 from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
 
 BINARY, REGRESSION = "binary", "regression"
@@ -24,8 +25,8 @@ EVENT_ID = "event_id"
 LONGEST_HORIZON = 3_650 * DAY
 
 
-@dataclass(frozen=True)
-class Label:
+@dataclass(frozen=True, repr=False)
+class Label(NamedValue):
     """What turned out to be true of scored events. Made by `hr.label`.
 
     Parameters
@@ -66,6 +67,7 @@ class Label:
         return BINARY if isinstance(self.value.type, Boolean) else REGRESSION
 
 
+@check_call
 def label(
     name: str,
     stream: Stream,
@@ -124,7 +126,9 @@ def label(
     truth = told.expression(_written(value, name, "value"))
     if not isinstance(truth.type, Boolean | Integer | Float | Decimal):
         message, hint = f"Label {name!r} is neither yes or no nor a number.", "Compare it with something, or cast it."
-        raise DefinitionError("wrong-type", message, got=f"{truth.text}: {truth.type}", hint=hint)
+        raise DefinitionError(
+            "wrong-type", message, got=f"{truth.text}: {truth.type}", hint=hint, excerpt=underlined(value)
+        )
     whose, moment = _whose(name, told, model, on, at)
     reach = duration(horizon, f"the horizon of label {name!r}")
     if reach > LONGEST_HORIZON:
@@ -195,7 +199,7 @@ def _of_type(name: str, stream: Stream, text: Any, wanted: Type, what: str) -> E
     made = stream.expression(_written(text, name, "reference"))
     if type(made.type) is not type(wanted):
         message = f"Label {name!r} gives {what} as {made.type}, and it is {wanted}."
-        raise DefinitionError("wrong-type", message, got=made.text)
+        raise DefinitionError("wrong-type", message, got=made.text, excerpt=underlined(text))
     return made
 
 

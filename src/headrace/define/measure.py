@@ -14,6 +14,7 @@ from headrace.define.name import text_of
 from headrace.define.over import window_of
 from headrace.define.window import Window
 from headrace.errors import DefinitionError, shown, user_location
+from headrace.public import check_call
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def _measure(aggregate: str, input: Any, over: Any, where: Any, description: Any
     return Measure(aggregate, input, window_of(over), where, pairs, about, user_location())
 
 
+@check_call
 def count(field: str | None = None, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """How many events; with a field, how many in which it is not null.
 
@@ -61,6 +63,7 @@ def count(field: str | None = None, *, over: Any, where: str | None = None, desc
     return _measure("count", field, over, where, description)
 
 
+@check_call
 def sum(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The sum of a number; 0 when there is none.
 
@@ -70,6 +73,7 @@ def sum(field: str, *, over: Any, where: str | None = None, description: str | N
     return _measure("sum", field, over, where, description)
 
 
+@check_call
 def mean(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The arithmetic mean, as a float.
 
@@ -79,6 +83,7 @@ def mean(field: str, *, over: Any, where: str | None = None, description: str | 
     return _measure("mean", field, over, where, description)
 
 
+@check_call
 def min(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The least value.
 
@@ -88,6 +93,7 @@ def min(field: str, *, over: Any, where: str | None = None, description: str | N
     return _measure("min", field, over, where, description)
 
 
+@check_call
 def max(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The greatest value.
 
@@ -97,6 +103,7 @@ def max(field: str, *, over: Any, where: str | None = None, description: str | N
     return _measure("max", field, over, where, description)
 
 
+@check_call
 def variance(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The sample variance; null with fewer than two values.
 
@@ -106,6 +113,7 @@ def variance(field: str, *, over: Any, where: str | None = None, description: st
     return _measure("variance", field, over, where, description)
 
 
+@check_call
 def stddev(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The sample standard deviation; null with fewer than two values.
 
@@ -115,6 +123,7 @@ def stddev(field: str, *, over: Any, where: str | None = None, description: str 
     return _measure("stddev", field, over, where, description)
 
 
+@check_call
 def first(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The value of the earliest event, by (event time, event id).
 
@@ -124,6 +133,7 @@ def first(field: str, *, over: Any, where: str | None = None, description: str |
     return _measure("first", field, over, where, description)
 
 
+@check_call
 def last(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The value of the latest event, by (event time, event id).
 
@@ -133,6 +143,7 @@ def last(field: str, *, over: Any, where: str | None = None, description: str | 
     return _measure("last", field, over, where, description)
 
 
+@check_call
 def last_n(field: str, *, n: int, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The values of the latest n events, newest first.
 
@@ -142,6 +153,7 @@ def last_n(field: str, *, n: int, over: Any, where: str | None = None, descripti
     return _measure("last_n", field, over, where, description, n=n)
 
 
+@check_call
 def count_distinct(field: str, *, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """How many different values, within the declared error of a HyperLogLog sketch.
 
@@ -151,6 +163,7 @@ def count_distinct(field: str, *, over: Any, where: str | None = None, descripti
     return _measure("count_distinct", field, over, where, description)
 
 
+@check_call
 def quantile(field: str, *, q: float, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The value at rank q, within the declared error of a KLL sketch.
 
@@ -160,6 +173,7 @@ def quantile(field: str, *, q: float, over: Any, where: str | None = None, descr
     return _measure("quantile", field, over, where, description, q=q)
 
 
+@check_call
 def top_k(field: str, *, k: int, over: Any, where: str | None = None, description: str | None = None) -> Measure:
     """The k most frequent texts with their counts, within the declared error of a frequent-items sketch.
 
@@ -169,6 +183,7 @@ def top_k(field: str, *, k: int, over: Any, where: str | None = None, descriptio
     return _measure("top_k", field, over, where, description, k=k)
 
 
+@check_call
 def decayed_sum(
     field: str, *, half_life: Any, over: Any, where: str | None = None, description: str | None = None
 ) -> Measure:
@@ -181,6 +196,7 @@ def decayed_sum(
     return _measure("decayed_sum", field, over, where, description, half_life=life)
 
 
+@check_call
 def time_since_last(
     field: str | None = None, *, over: Any, where: str | None = None, description: str | None = None
 ) -> Measure:
@@ -192,6 +208,7 @@ def time_since_last(
     return _measure("time_since_last", field, over, where, description)
 
 
+@check_call
 def time_since_first(
     field: str | None = None, *, over: Any, where: str | None = None, description: str | None = None
 ) -> Measure:
@@ -203,6 +220,7 @@ def time_since_first(
     return _measure("time_since_first", field, over, where, description)
 
 
+@check_call
 def ratio(numerator: Measure, denominator: Measure, *, description: str | None = None) -> Ratio:
     """One numeric measure divided by another; null when the second is 0 or null.
 

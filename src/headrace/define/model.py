@@ -12,11 +12,12 @@ from typing import Any
 
 from headrace.clock import DAY
 from headrace.define.feature_set import FeatureSet
-from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.stream import Arrival, Stream
 from headrace.define.view import View
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
-from headrace.expression import Expression
+from headrace.expression import Expression, underlined
+from headrace.public import check_call
 from headrace.schema.types import Float, Integer, Timestamp, Type, schema_of
 
 PREDICTIONS = "predictions."
@@ -25,8 +26,8 @@ EVER = 36_500 * DAY
 """A prediction counts however long it took to be made."""
 
 
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, repr=False)
+class Model(NamedValue):
     """A model over a feature set. Made by `hr.model`."""
 
     name: str
@@ -72,6 +73,7 @@ def predictions_of(model: str) -> Stream:
     )
 
 
+@check_call
 def model(
     name: str,
     features: FeatureSet,
@@ -144,8 +146,8 @@ def _inputs(
         made = stream.expression(written[each]) if each in written else _usual(name, features, stream, each)
         if not _fits(made.type, kind):
             message = f"Model {name!r} needs {each!r} as {kind}, and the stream has it as {made.type}."
-            hint = f'Say how with inputs={{"{each}": "..."}}.'
-            raise DefinitionError("wrong-type", message, got=made.text, hint=hint)
+            hint, marked = f'Say how with inputs={{"{each}": "..."}}.', underlined(written.get(each, made.text))
+            raise DefinitionError("wrong-type", message, got=made.text, hint=hint, excerpt=marked)
         if made.nullable and not nullable:
             message = f"Model {name!r} needs {each!r}, which may be null in stream {stream.name!r}."
             hint = f'Score only events that have it, or say inputs={{"{each}": "coalesce({each}, ...)"}}.'

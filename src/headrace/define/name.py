@@ -8,6 +8,16 @@ from typing import Any
 
 from headrace.errors import DefinitionError, did_you_mean, shown
 
+
+class NamedValue:
+    """A definition: it shows itself by its kind and name, because all that it holds would fill a screen."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
 NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 
 

@@ -14,9 +14,10 @@ from types import NoneType
 from typing import Any
 
 from headrace.define.dimension import Dimension, Keyed
-from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.view import View
 from headrace.errors import DataError, DefinitionError, did_you_mean, shown, user_location
+from headrace.public import check_call
 from headrace.schema.types import Schema, Struct, schema_of
 
 TIME = "t"
@@ -24,8 +25,8 @@ KINDS = (bool, int, float, str)
 """What a function may return."""
 
 
-@dataclass(frozen=True)
-class OnDemand:
+@dataclass(frozen=True, repr=False)
+class OnDemand(NamedValue):
     """A function of request values, features and t. Made by `@hr.on_demand`; calling it calls the function."""
 
     name: str
@@ -83,6 +84,7 @@ class OnDemand:
         return {f.name: request.get(f.name) for f in self.request}
 
 
+@check_call
 def on_demand(
     *sources: View | Dimension | OnDemand,
     request: Mapping[str, Any] | None = None,

@@ -11,6 +11,7 @@ from headrace.clock import DAY, HOUR, MILLISECOND, MINUTE, SECOND, duration, sho
 from headrace.define.name import flag_of, one_of
 from headrace.define.window import EXACT, Calendar, Hopping, Lifetime, Session, Trailing, Tumbling, Window
 from headrace.errors import DefinitionError, shown
+from headrace.public import check_call
 
 LONGEST_EXACT = HOUR
 _ROUND = [
@@ -22,6 +23,7 @@ _ROUND = [
 ]
 
 
+@check_call
 def trailing(size: Any, *, resolution: Any = None) -> Trailing:
     """The last `size` before now, sliding with every event.
 
@@ -48,6 +50,7 @@ def trailing(size: Any, *, resolution: Any = None) -> Trailing:
     return Trailing(_resolution(resolution, default_resolution(length), {"size": length}), length)
 
 
+@check_call
 def tumbling(size: Any, *, previous: Any = False, resolution: Any = None) -> Tumbling:
     """Fixed buckets counted from 1970 in UTC; the current one, or the one before.
 
@@ -58,6 +61,7 @@ def tumbling(size: Any, *, previous: Any = False, resolution: Any = None) -> Tum
     return Tumbling(_resolution(resolution, length, {"size": length}), length, flag_of(previous, "`previous`"))
 
 
+@check_call
 def hopping(size: Any, *, every: Any, resolution: Any = None) -> Hopping:
     """A bucket of `size`, moved on every `every`; always the last one that has elapsed.
 
@@ -71,6 +75,7 @@ def hopping(size: Any, *, every: Any, resolution: Any = None) -> Hopping:
     return Hopping(_resolution(resolution, gcd(length, hop), {"size": length, "hop": hop}), length, hop)
 
 
+@check_call
 def session(gap: Any, *, max_length: Any = None, resolution: Any = None) -> Session:
     """The run of events with pauses of at most `gap` that is still going on.
 
@@ -100,6 +105,7 @@ def session(gap: Any, *, max_length: Any = None, resolution: Any = None) -> Sess
     return Session(grain, pause, longest)
 
 
+@check_call
 def lifetime(*, resolution: Any = None) -> Lifetime:
     """Everything ever seen of a key.
 
@@ -109,6 +115,7 @@ def lifetime(*, resolution: Any = None) -> Lifetime:
     return Lifetime(_resolution(resolution, DAY, {}))
 
 
+@check_call
 def calendar(unit: Any, *, timezone: Any = "UTC", previous: Any = False) -> Calendar:
     """The current day, week (from Monday) or month of a time zone, or the one before.
 

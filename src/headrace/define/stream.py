@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import Any
 
 from headrace.clock import duration
 from headrace.define.avro_file import avro_text_of
-from headrace.define.name import name_of, one_of, text_of
-from headrace.errors import DefinitionError, did_you_mean, shown
-from headrace.expression import Column, Expression, both, field, parse
+from headrace.define.name import NamedValue, name_of, one_of, text_of
+from headrace.errors import DefinitionError, did_you_mean, shown, user_location
+from headrace.expression import Column, Expression, both, field, parse, underlined
+from headrace.public import check_call
 from headrace.schema.formats import FORMATS
 from headrace.schema.types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
 
@@ -36,8 +38,8 @@ class Arrival:
         return self.source if self.name is None else f"{self.source}:{self.name}"
 
 
-@dataclass(frozen=True)
-class Stream:
+@dataclass(frozen=True, repr=False)
+class Stream(NamedValue):
     """Events of one kind, perhaps filtered and with computed columns. Made by `hr.stream`."""
 
     name: str
@@ -55,6 +57,7 @@ class Stream:
     computed: tuple[tuple[str, Expression], ...] = ()
     format: str = "json"
     avro_schema: str | None = None
+    location: str | None = dataclass_field(default=None, compare=False)
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -83,6 +86,7 @@ class Stream:
             raise DefinitionError("unknown-field", message, got=shown(name), hint=hint)
         return field(name, column)
 
+    @check_call
     def where(self, condition: str) -> Stream:
         """Only the events for which the condition is true.
 
@@ -95,6 +99,7 @@ class Stream:
         _want(read.type, Boolean, f"The condition of stream {self.name!r}", condition)
         return replace(self, filter=both(self.filter, read))
 
+    @check_call
     def with_columns(self, **columns: str) -> Stream:
         """More columns, each an SQL expression over the fields and the other columns.
 
@@ -135,6 +140,7 @@ def _next_column(stream: Stream, waiting: Mapping[str, str]) -> tuple[str, Expre
     raise DefinitionError("cycle", "Computed columns need each other in a circle.", got=shown(circle), hint=hint)
 
 
+@check_call
 def stream(
     name: str,
     *,
@@ -209,6 +215,7 @@ def stream(
         description=text_of(description, "A description"),
         format=one_of(format, FORMATS, "The format"),
         avro_schema=None if avro_schema is None else avro_text_of(avro_schema, format, schema),
+        location=user_location(),
     )
     return replace(declared, checks=tuple(_check(declared, *item) for item in (checks or {}).items()))
 
@@ -249,7 +256,7 @@ def _want(found: Type, kind: type[Type], what: str, text: str) -> None:
     if not isinstance(found, kind):
         hint = 'Write a comparison, as "amount > 0".'
         message = f"{what} is of type {found}, not {kind.name}."
-        raise DefinitionError("wrong-type", message, got=shown(text), hint=hint)
+        raise DefinitionError("wrong-type", message, got=shown(text), hint=hint, excerpt=underlined(text))
 
 
 def _text(value: Any, what: str) -> str:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from headrace.aggregate import Aggregate, aggregate
 from headrace.clock import duration, show_duration
 from headrace.define.measure import Measure, Ratio
-from headrace.define.name import name_of, text_of, texts_of
+from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.stream import Stream
 from headrace.define.window import Window
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
-from headrace.expression import Expression, both, literal, when
+from headrace.expression import Expression, both, literal, underlined, when
+from headrace.public import check_call
 from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Type
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Feature:
         return " / ".join(f"{term.written} over {term.window}" for term in self.terms)
 
 
-@dataclass(frozen=True)
-class View:
+@dataclass(frozen=True, repr=False)
+class View(NamedValue):
     """Features of one key. Made by `hr.view`."""
 
     name: str
@@ -96,6 +97,7 @@ class View:
         """One feature by its name."""
         return named(self.features, name, f"View {self.name!r}")
 
+    @check_call
     def only(self, *names: str) -> Selection:
         """Some of the features, for a feature set.
 
@@ -135,6 +137,7 @@ class Selection:
     names: tuple[str, ...]
 
 
+@check_call
 def view(
     name: str,
     source: Stream,
@@ -174,8 +177,12 @@ def view(
     name_of(name, "a view")
     given: Any = source
     if not isinstance(given, Stream):
+        several = isinstance(given, list | tuple) and any(isinstance(each, Stream) for each in given)
         hint = "Make one with hr.stream(...)."
-        raise DefinitionError("bad-argument", f"View {name!r} needs a stream.", got=shown(source), hint=hint)
+        if several:
+            hint = "Make a view for each stream; a feature set brings them together."
+        message = f"View {name!r} reads one stream." if several else f"View {name!r} needs a stream."
+        raise DefinitionError("bad-argument", message, got=shown(source), hint=hint)
     if not isinstance(features, Mapping) or not 0 < len(features) <= MOST_FEATURES:
         hint = f'Give 1 to {MOST_FEATURES:,} features, as {{"clicks_1h": hr.count(over="1h")}}.'
         message = f"The features of view {name!r} must be a dict of measures."
@@ -240,11 +247,16 @@ def _term(source: Stream, measure: Measure) -> Term:
         wanted = source.expression(measure.where)
         if not isinstance(wanted.type, Boolean):
             hint = 'Write a comparison, as "amount > 0".'
-            message = f"A feature's condition is of type {wanted.type}, not boolean."
-            raise DefinitionError("wrong-type", message, got=shown(measure.where), hint=hint)
+            message, marked = f"A feature's condition is of type {wanted.type}, not boolean.", underlined(measure.where)
+            raise DefinitionError("wrong-type", message, got=shown(measure.where), hint=hint, excerpt=marked)
         condition = both(condition, wanted)
     kind = None if measure.input is None else eaten.type
-    asked = aggregate(measure.aggregate, kind, **dict(measure.parameters))
+    try:
+        asked = aggregate(measure.aggregate, kind, **dict(measure.parameters))
+    except DefinitionError as error:
+        if error.code == "wrong-type" and measure.input is not None:
+            error.excerpt = underlined(measure.input)
+        raise
     half_life = dict(measure.parameters).get("half_life")
     if half_life is not None and measure.window.resolution > half_life:
         hint = f"Give the window a resolution of at most {show_duration(half_life)}."

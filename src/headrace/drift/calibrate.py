@@ -17,6 +17,7 @@ from headrace.clock import DAY
 from headrace.drift.detect import Detector, PageHinkley, River, river_detector, scaled
 from headrace.drift.season import CLIP
 from headrace.drift.settings import MONTH, PAGE_HINKLEY
+from headrace.words import show_count
 
 FEWEST = 50
 """Windows that a reference period must have at least."""
@@ -97,7 +98,8 @@ def too_short(windows: int, period: int) -> str | None:
     'the reference period has 10 windows that say something, and 50 are needed'
     """
     if windows < FEWEST:
-        return f"the reference period has {windows} windows that say something, and {FEWEST} are needed"
+        few = show_count(windows, "window that says", "windows that say")
+        return f"the reference period has {few} something, and {FEWEST} are needed"
     if period < SHORTEST:
         return f"the reference period spans {period / DAY:.1f} days, and {SHORTEST // DAY} are needed"
     return None

@@ -8,9 +8,6 @@ from headrace.drift.incident import CLOSED, Alarm, Change, Incident, joined, ope
 from headrace.drift.settings import Settings
 from headrace.errors import DataError, shown
 
-REMEMBERED = 20
-"""Incidents that are over and still told."""
-
 
 class Ledger(msgspec.Struct):
     """Incidents by id, in the order in which they were opened.
@@ -20,7 +17,7 @@ class Ledger(msgspec.Struct):
     model, version
         Whose they are.
     incidents
-        Those under way, and the newest that are over.
+        Those under way, and those that were over not too long ago (`Settings.kept`).
     away
         Of each incident that is under way, the series that have not come back.
 
@@ -49,7 +46,6 @@ class Ledger(msgspec.Struct):
             made = found.with_alarm(msgspec.structs.replace(alarm, incident=found.id))
         self.incidents[made.id] = made
         self.away.setdefault(made.id, []).append(alarm.series)
-        self._forget()
         return made.alarms[-1]
 
     def returned(self, incident: str, series: str, at: int) -> None:
@@ -76,7 +72,13 @@ class Ledger(msgspec.Struct):
             self.away.pop(incident, None)
         return changed
 
-    def _forget(self) -> None:
-        over = [name for name in self.incidents if name not in self.away]
-        for name in over[:-REMEMBERED]:
+    def forget(self, before: int) -> None:
+        """Let go of incidents that were over before a moment."""
+        for name in [name for name, each in self.incidents.items() if name not in self.away and _ended(each) < before]:
             del self.incidents[name]
+
+
+def _ended(incident: Incident) -> int:
+    """When an incident that is not under way was over: by itself, or because somebody closed it."""
+    changed = incident.changes[-1].when if incident.changes else incident.at
+    return changed if incident.recovered is None else incident.recovered

@@ -49,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     labels_after
         How long after its end the labels of a window are there, in microseconds. Errors are judged then and not
         before, so that a replay judges them in the same order.
+    kept
+        How long an incident that is over is kept, in microseconds of event time.
     seed
         Of the resampling that calibrates.
 
@@ -70,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     back_after: int = 24
     near: int = DAY
     labels_after: int = 0
+    kept: int = 400 * DAY
     seed: int = 7
 
     def __post_init__(self) -> None:
@@ -90,7 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         self._refuse_no_time()
 
     def _refuse_no_time(self) -> None:
-        if self.length <= 0 or self.back_after < 1 or min(self.near, self.labels_after, self.min_rows) < 0:
+        if self.length <= 0 or self.back_after < 1 or min(self.near, self.labels_after, self.min_rows, self.kept) < 0:
             raise DataError("bad-argument", "A length or a number of windows is too small.", got=shown(self, 300))
         if isinstance(self.reference, tuple) and self.reference[0] >= self.reference[1]:
             raise DataError("bad-argument", "The reference period ends before it begins.", got=shown(self.reference))

@@ -14,6 +14,7 @@ import msgspec
 
 from headrace.drift.reference import Reference, text_of
 from headrace.errors import DataError
+from headrace.words import show_count
 
 
 class Statistics(msgspec.Struct, frozen=True):
@@ -65,7 +66,8 @@ class Statistics(msgspec.Struct, frozen=True):
             return other if self.count == 0 else self
         if self.against != other.against or len(self.counts) != len(other.counts):
             message = "Two parts of a window were counted against different references."
-            got = f"{self.against!r} with {len(self.counts)} bins, {other.against!r} with {len(other.counts)}"
+            bins = show_count(len(self.counts), "bin")
+            got = f"{self.against!r} with {bins}, {other.against!r} with {len(other.counts)}"
             raise DataError("wrong-reference", message, got=got, hint="Count both against the model's version of now.")
         mean, m2 = _moments(self, other)
         return Statistics(

@@ -94,7 +94,7 @@ class Watching:
 
     @property
     def incidents(self) -> list[Incident]:
-        """Those under way and the newest that are over, in the order in which they began."""
+        """Those under way and those that were over not too long ago (`Settings.kept`), in the order of opening."""
         return list(self._state.ledger.incidents.values())
 
     @property
@@ -131,6 +131,7 @@ class Watching:
             # Read now, so that a window that cannot be used is refused by whoever feeds it.
             self._measuring.errors(window)
             state.held.append(Window(window.start, window.end, measures=window.measures))
+        state.ledger.forget(window.end - state.settings.kept)
         # Errors wait for the inputs, so that it does not matter which of the two was fed first.
         return found + self._release(window.end if state.inputs.position is None else state.inputs.position)
 

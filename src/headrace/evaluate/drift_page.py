@@ -10,6 +10,10 @@ from headrace.drift.incident import Incident
 from headrace.drift.plot import plot
 from headrace.evaluate.drifting import Watched
 from headrace.evaluate.page import STYLE
+from headrace.words import show_count
+
+DRAWN = 20
+"""Incidents of a version, the newest, that are shown with pictures."""
 
 
 def page(project: str, found: Sequence[Watched]) -> str:
@@ -28,10 +32,22 @@ def page(project: str, found: Sequence[Watched]) -> str:
 def _version(each: Watched) -> str:
     upto = show_time(each.windows[-1].end)
     watched = [name for name, made in each.watching.calibrations.items() if made.reason is None]
-    incidents = "".join(map(_incident, each.incidents)) or "<p>Nothing has moved.</p>"
+    incidents = _older(each.incidents[:-DRAWN]) + "".join(map(_incident, each.incidents[-DRAWN:]))
+    incidents = incidents or "<p>Nothing has moved.</p>"
     return (
         f"<h2>{escape(each.model.name)} version {each.version}</h2>"
-        f"<p>{len(each.windows):,} windows to {escape(upto)}; {len(watched):,} series are watched.</p>{incidents}"
+        f"<p>{show_count(len(each.windows), 'window')} to {escape(upto)}; "
+        f"{show_count(len(watched), 'series is', 'series are')} watched.</p>{incidents}"
+    )
+
+
+def _older(incidents: Sequence[Incident]) -> str:
+    """Incidents without their pictures: a page of many would be too long to open."""
+    lines = [f"<li>{escape(each.id)}, {escape(each.state)}: {escape(each.says)}</li>" for each in incidents]
+    return (
+        f"<details><summary>{show_count(len(lines), 'older one')}</summary><ul>{''.join(lines)}</ul></details>"
+        if lines
+        else ""
     )
 
 

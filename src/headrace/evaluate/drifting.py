@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import NamedTuple
 
 from headrace.config import Config, names
@@ -21,7 +20,6 @@ from headrace.drift.settings import Settings
 from headrace.drift.statistics import reference_from
 from headrace.drift.watching import Watching
 from headrace.drift.window import SCORE, Window, in_segment
-from headrace.errors import ConfigError, shown
 from headrace.evaluate.cells import Cells, Restated
 from headrace.evaluate.spreads import SpreadTable, references
 from headrace.log.between import between
@@ -155,17 +153,10 @@ def settings_of(config: Config, labels: Sequence[Label]) -> Settings:
         error_share=0.5 if labels else 0.0,
         detector=held.detector,
         zone=held.zone,
-        holidays=_holidays(held.holidays),
+        holidays=held.holidays,
         labels_after=after,
+        kept=held.keep,
     )
-
-
-def _holidays(text: str) -> tuple[date, ...]:
-    try:
-        return tuple(date.fromisoformat(part.strip()) for part in text.split(",") if part.strip())
-    except ValueError:
-        hint = 'Write days with commas between them, as in "2026-12-25, 2026-12-26".'
-        raise ConfigError("bad-setting", "'drift.holidays' takes days.", got=shown(text), hint=hint) from None
 
 
 def _errors(

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from headrace.evaluate.report import written
+from headrace.words import show_count
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --real: #2a9d5c; --said: #e9a23b; }
@@ -49,7 +50,11 @@ def _label(told: dict[str, Any]) -> str:
     table = "".join(_row(name, each, names) for name, each in rows)
     plots = "".join(_plots(each["version"], told) for each in told["versions"])
     windows = "".join(
-        _row(f"{each['start']}, version {each['version']} (stated {len(each['restatements'])} times)", each, names)
+        _row(
+            f"{each['start']}, version {each['version']} (stated {show_count(len(each['restatements']), 'time')})",
+            each,
+            names,
+        )
         for each in told["windows"]
     )
     return f"""{title}

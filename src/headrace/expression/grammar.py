@@ -16,6 +16,7 @@ from typing import Any
 from headrace.errors import ExpressionError
 from headrace.expression import source
 from headrace.expression.constant import RESERVED
+from headrace.expression.excerpt import underlined
 from headrace.expression.node import MAX_DEPTH
 from headrace.expression.operation import too_deep
 
@@ -51,7 +52,7 @@ def parsed(text: str) -> Any:
         except ParseError as error:
             raise _where(text, error.errors[0] if error.errors else {}) from None
         except RecursionError:
-            raise too_deep(f"more than {MAX_DEPTH} levels") from None
+            raise too_deep(f"more than {MAX_DEPTH} levels", underlined(text)) from None
         except Exception:  # whatever a parser of forty dialects trips over, the text is what is wrong
             raise source.unreadable(text, 0, "The expression cannot be parsed") from None
         finally:
@@ -64,11 +65,11 @@ def _where(text: str, found: dict[str, Any]) -> ExpressionError:
     word, problem = str(found.get("highlight") or ""), str(found.get("description") or "")
     lines = text.splitlines(keepends=True)
     position = sum(map(len, lines[: int(found.get("line") or 1) - 1])) + int(found.get("col") or 1) - len(word)
-    message = f"Unexpected `{word}`" if word else "The expression cannot be parsed"
+    message, length = f"Unexpected `{word}`" if word else "The expression cannot be parsed", len(word)
     if problem.startswith("Required keyword"):
         message = f"Something is missing before `{word}`"
         if word not in (")", "]") and not text[position + len(word) :].strip():
-            message, position = f"Something is missing after `{word}`", position + len(word)
+            message, position, length = f"Something is missing after `{word}`", position + len(word), 1
     elif problem.startswith("Expecting"):
         message = f"`{problem.removeprefix('Expecting ')}` is expected near `{word}`"
     elif problem.startswith("Expected TYPE"):
@@ -76,4 +77,4 @@ def _where(text: str, found: dict[str, Any]) -> ExpressionError:
     hint = f"A column of that name needs back-quotes: `{word}`." if word.lower() in RESERVED else None
     if word.lower() in ("select", "with", "values", "from", "where", "as", "over"):
         hint = "Write one expression, without SELECT, FROM, WHERE or AS."
-    return source.unreadable(text, max(0, position), message, hint)
+    return source.unreadable(text, max(0, position), message, hint, length=max(1, length))

@@ -113,10 +113,12 @@ def make(name: str, args: Args, kind: Type) -> Node:
     return Call(name, args, kind, operation.nullable(args, kind), finite, depth, size)
 
 
-def too_deep(got: str) -> ExpressionError:
+def too_deep(got: str, excerpt: str | None = None) -> ExpressionError:
     """The refusal of a tree that is nested too deeply."""
     hint = f"At most {MAX_DEPTH} levels, computed columns written out; split it, or let the producer send part of it."
-    return ExpressionError("unsupported-expression", "The expression is nested too deeply.", got=got, hint=hint)
+    return ExpressionError(
+        "unsupported-expression", "The expression is nested too deeply.", got=got, hint=hint, excerpt=excerpt
+    )
 
 
 def python(node: Node) -> Run:

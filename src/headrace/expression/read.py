@@ -14,6 +14,7 @@ from headrace.expression import comparison, functions, logic, nested, source, st
 from headrace.expression.arithmetic import arithmetic, negative
 from headrace.expression.cast import cast
 from headrace.expression.column import Column
+from headrace.expression.excerpt import excerpt, point_at
 from headrace.expression.grammar import parsed
 from headrace.expression.node import MAX_DEPTH, NULL, Literal, Name, Node, Void, mistyped, plain
 from headrace.expression.operation import too_deep
@@ -54,25 +55,31 @@ _HINTS = {
 
 def read(text: str, columns: dict[str, Column]) -> Node:
     """The tree of an expression over some columns, or a refusal."""
-    node = _Reader(columns).node(parsed(source.checked(text)))
+    node = _Reader(columns, text).node(parsed(source.checked(text)))
     if isinstance(node.type, Void):
-        raise mistyped("The expression is NULL of no type.", shown(text), "Give it one, as in CAST(NULL AS BIGINT).")
+        hint = "Give it one, as in CAST(NULL AS BIGINT)."
+        error = mistyped("The expression is NULL of no type.", shown(text), hint)
+        error.excerpt = excerpt(text, 0, len(text))
+        raise error
     return node
 
 
 class _Reader:
-    """One pass over sqlglot's tree; a class for the columns and the depth it keeps."""
+    """One pass over sqlglot's tree; a class for the columns, the text and the depth it keeps."""
 
-    def __init__(self, columns: dict[str, Column]) -> None:
-        self.columns, self.depth = columns, 0
+    def __init__(self, columns: dict[str, Column], text: str) -> None:
+        self.columns, self.text, self.depth = columns, text, 0
 
     def node(self, tree: Any) -> Node:
         while type(tree).__name__ == "Paren":
             tree = tree.this
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise too_deep(f"more than {MAX_DEPTH} levels")
-        node = self._node(type(tree).__name__, tree)
+        try:
+            if self.depth > MAX_DEPTH:
+                raise too_deep(f"more than {MAX_DEPTH} levels")
+            node = self._node(type(tree).__name__, tree)
+        except ExpressionError as error:
+            raise point_at(error, self.text, tree) from None
         self.depth -= 1
         return node
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from headrace.errors import ExpressionError, shown
+from headrace.expression.excerpt import excerpt
 from headrace.expression.node import MAX_DEPTH
 from headrace.expression.operation import too_deep
+from headrace.words import show_count
 
 LONGEST = 10_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "\\": "\\", "'": "'", '"': '"'}
@@ -20,13 +22,14 @@ _KEPT = {"%": "\\%", "_": "\\_"}
 _ESCAPE = re.compile(r"(?s)\\(u[0-9A-Fa-f]{4}|.)|(''|\"\")")
 
 
-def unreadable(text: str, position: int, message: str, hint: str | None = None) -> ExpressionError:
-    """The refusal of text, with the place marked in what is shown."""
+def unreadable(
+    text: str, position: int, message: str, hint: str | None = None, *, code: str = "bad-expression", length: int = 1
+) -> ExpressionError:
+    """The refusal of text, with the place in the message and marked below what was written."""
     line, column = text.count("\n", 0, position) + 1, position - (text.rfind("\n", 0, position) + 1) + 1
-    before, after = text[max(0, position - 40) : position], text[position : position + 40]
-    got = f"{'...' if position > 40 else ''}{before}>>>{after}{'...' if position + 40 < len(text) else ''}"
     where = f"column {column}" if "\n" not in text else f"line {line}, column {column}"
-    return ExpressionError("bad-expression", f"{message} at {where}.", got=shown(got, 200), hint=hint)
+    marked = excerpt(text, position, position + length)
+    return ExpressionError(code, f"{message} at {where}.", got=shown(text), hint=hint, excerpt=marked)
 
 
 def checked(text: Any) -> str:
@@ -35,7 +38,7 @@ def checked(text: Any) -> str:
         hint = 'Write it as text, as in "amount > 0".'
         raise ExpressionError("bad-expression", "An expression must be text.", got=shown(text), hint=hint)
     if len(text) > LONGEST:
-        got, hint = f"{len(text):,} characters", f"At most {LONGEST:,} characters."
+        got, hint = show_count(len(text), "character"), f"At most {LONGEST:,} characters."
         raise ExpressionError("bad-expression", "The expression is too long.", got=got, hint=hint)
     if not text.strip():
         raise ExpressionError("bad-expression", "The expression is empty.", got=shown(text))
@@ -63,17 +66,24 @@ def _refuse(text: str, found: list[Any]) -> None:
     for token in found:
         kind = token.token_type.name
         if token.comments or kind == "HINT":
-            hint = "Put the comment into the Python file."
-            raise ExpressionError(
-                "unsupported-expression", "An expression has no comments.", got=shown(text), hint=hint
-            )
+            hint, place = "Put the comment into the Python file.", excerpt(text, *_comment(text, token))
+            message = "An expression has no comments."
+            raise ExpressionError("unsupported-expression", message, got=shown(text), hint=hint, excerpt=place)
         if kind == "SEMICOLON":
             hint = "One expression, no semicolon."
             raise unreadable(text, token.start, "The expression ends", hint)
         depth += kind in ("L_PAREN", "L_BRACKET", "CASE")
         depth -= kind in ("R_PAREN", "R_BRACKET", "END")
         if depth > MAX_DEPTH:
-            raise too_deep(f"{depth} levels")
+            raise too_deep(show_count(depth, "level"), excerpt(text, token.start, token.end + 1))
+
+
+def _comment(text: str, token: Any) -> tuple[int, int]:
+    """Where a comment before or after a token stands."""
+    if token.comments:
+        start = text.find(token.comments[0])
+        return max(0, start - 2), start + len(token.comments[0])
+    return token.start, token.end + 1
 
 
 def _strings(text: str, found: list[Any]) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from headrace.log.record import Message, Record
 from headrace.score.lineup import Chosen
 from headrace.serve.answering import encode
 from headrace.serve.form import value_json
+from headrace.serve.reading import oldest_of
 from headrace.serve.row import row_json
 
 
@@ -43,8 +44,7 @@ class Asked:
         """What every version's prediction says of the event; made once."""
         if self._written is None:
             event, known, answers = self.event, self.known, self.known.answers.values()
-            ages = [answer.as_of for answer in answers]
-            oldest = None if None in ages else min(age for age in ages if age is not None)
+            oldest = oldest_of(answers)
             self._written = {
                 "event_id": event.event_id,
                 "key": _text(known.key),
@@ -58,7 +58,7 @@ class Asked:
                 "as_of": None if oldest is None else show_time(oldest),
                 "freshness_ms": None if oldest is None else (event.arrived_at - oldest) / 1_000,
                 "folded": known.folded,
-                "stale": oldest is None or not known.whole,
+                "stale": not known.whole or any(answer.as_of is None for answer in answers),
             }
         return self._written
 

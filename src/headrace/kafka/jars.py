@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from headrace.errors import MachineError, shown
 from headrace.machine import cache_folder
+from headrace.words import show_count
 
 CONNECTOR, BROKER = "connector", "broker"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
@@ -145,7 +146,7 @@ def _run_maven(wanted: list[Jar], into: Path, environ: Mapping[str, str], tell: 
     maven = shutil.which("mvn", path=environ.get("PATH", ""))
     if maven is None:
         hint = "Install it (Debian: `apt-get install maven`), or put the jars into the folder by hand."
-        got = f"{len(wanted)} jars to fetch into {folder(wanted[0].use, environ)}"
+        got = f"{show_count(len(wanted), 'jar')} to fetch into {folder(wanted[0].use, environ)}"
         raise MachineError("no-maven", "Maven is needed to fetch jars, and was not found.", got=got, hint=hint)
     (into / "pom.xml").write_text(pom(wanted), encoding="utf-8")
     command = [maven, "-B", "-q", "-f", str(into / "pom.xml"), COPY, f"-DoutputDirectory={into}"]

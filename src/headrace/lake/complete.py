@@ -19,6 +19,7 @@ from headrace.lake.look import on_disk
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.schema.json_rules import EARLIEST, LATEST
+from headrace.words import show_count
 
 
 def complete(tables: Mapping[str, LakeTable], stream: Stream, log: Log, topic: str, t: int) -> LakeTable:
@@ -97,4 +98,4 @@ def refuse_removed(table: LakeTable) -> None:
     if gone:
         message = f"Files of version {table.delta.version()} of {table.uri} were removed since."
         hint = "`headrace lake vacuum --keep` says how long the files of earlier versions stay."
-        raise DataError("lake-version", message, got=f"{len(gone):,} of {len(files):,} files", hint=hint)
+        raise DataError("lake-version", message, got=f"{len(gone):,} of {show_count(len(files), 'file')}", hint=hint)

@@ -15,6 +15,7 @@ from headrace.define.dimension_rows import two_rows
 from headrace.errors import DataError, shown
 from headrace.schema.json_rules import EARLIEST, LATEST
 from headrace.schema.types import Boolean, Decimal, Field, Float, Integer, List, String, Timestamp, Type, arrow_type
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -162,25 +163,28 @@ def _refuse_unfit(dimension: Dimension, field: Field, column: pa.ChunkedArray) -
     if isinstance(kind, List):
         values = pc.list_flatten(column)
         nulls = 0 if kind.optional else values.null_count
-        _refuse_some(dimension, nulls, len(values), f"no value in a list of column {field.name!r}", "values")
+        _refuse_some(dimension, nulls, len(values), f"no value in a list of column {field.name!r}", "value")
         kind = kind.element
     if isinstance(kind, Float):
         wrong = pc.sum(pc.invert(pc.is_finite(values))).as_py() or 0
-        _refuse_some(dimension, wrong, len(values), f"NaN or infinity in column {field.name!r}", "values")
+        _refuse_some(dimension, wrong, len(values), f"NaN or infinity in column {field.name!r}", "value")
     if isinstance(kind, Timestamp):
         numbers = values.cast("int64")
         outside = pc.or_(pc.less(numbers, EARLIEST), pc.greater(numbers, LATEST))
-        _refuse_some(
-            dimension, pc.sum(outside).as_py() or 0, len(values), f"no such moment in {field.name!r}", "values"
-        )
+        _refuse_some(dimension, pc.sum(outside).as_py() or 0, len(values), f"no such moment in {field.name!r}", "value")
 
 
-def _refuse_some(dimension: Dimension, wrong: int, of: int, what: str, rows: str = "rows") -> None:
+def _refuse_some(dimension: Dimension, wrong: int, of: int, what: str, row: str = "row") -> None:
     if wrong:
         hint = "Declare the column with `| None` if that is right." if what.startswith("no value") else None
         if what.endswith(tuple(repr(name) for name in (*dimension.by, dimension.valid_from))):
             hint = "Every row needs its key and the moment from which on it is valid."
-        raise _refusal(dimension, f"{wrong:,} of {of:,} {rows} have {what}.", f"{wrong:,}", hint)
+        raise _refusal(
+            dimension,
+            f"{wrong:,} of {show_count(of, row)} {'has' if wrong == 1 else 'have'} {what}.",
+            f"{wrong:,}",
+            hint,
+        )
 
 
 def _in_one_piece(dimension: Dimension, table: pa.Table) -> pa.Table:
@@ -190,7 +194,7 @@ def _in_one_piece(dimension: Dimension, table: pa.Table) -> pa.Table:
     for name, column in zip(table.column_names, columns, strict=True):
         if isinstance(column, pa.ChunkedArray):
             message = f"Column {name!r} is too long to be kept in memory."
-            raise _refusal(dimension, message, f"{column.nbytes:,} bytes", "A column of text has at most 2 GB.")
+            raise _refusal(dimension, message, show_count(column.nbytes, "byte"), "A column of text has at most 2 GB.")
     return pa.table(columns, schema=table.schema)
 
 

@@ -37,6 +37,7 @@ from headrace.log.protocol import READ_BYTES, Offsets
 from headrace.log.record import Message, Position, Record, sizes
 from headrace.log.topic import FOREVER, Retention, Topic, check_limit, check_name, check_offset, unknown
 from headrace.settings import Hidden
+from headrace.words import show_count
 
 OVERHEAD = 256
 """Bytes that a batch and a record add around a message, generously."""
@@ -128,7 +129,7 @@ class KafkaLog(LogBase):
         if max(found, default=0) + OVERHEAD > largest:
             hint = "Raise the topic's `max.message.bytes`, or send less in one message."
             message = f"Topic {form.name!r} takes no message of that size."
-            got = f"{max(found):,} bytes; the topic takes {largest:,}"
+            got = f"{show_count(max(found), 'byte')}; the topic takes {largest:,}"
             raise DataError("bad-message", message, got=got, hint=hint)
 
     def read(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import HeadraceError, MachineError
 from headrace.log.kafka_client import DELIVERY, Client
 from headrace.log.record import Message, Position
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
@@ -171,4 +172,4 @@ class Batch:
 
     def counted(self) -> str:
         """How many were acknowledged."""
-        return f"{len(self._places)} of {self.size} messages acknowledged"
+        return f"{len(self._places)} of {show_count(self.size, 'message')} acknowledged"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from headrace.errors import DataError, shown
+from headrace.words import show_count
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -92,7 +93,7 @@ def sizes(messages: Sequence[Message], *, compacted: bool) -> list[int]:
             raise DataError("bad-message", "A compacted topic takes no message without a key.", hint=hint)
         if size > LARGEST_MESSAGE:
             raise DataError(
-                "bad-message", f"A message is larger than {LARGEST_MESSAGE:,} bytes.", got=f"{size:,} bytes"
+                "bad-message", f"A message is larger than {LARGEST_MESSAGE:,} bytes.", got=show_count(size, "byte")
             )
         found.append(size)
     return found

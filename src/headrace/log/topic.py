@@ -9,6 +9,7 @@ import msgspec
 
 from headrace.clock import DAY, duration
 from headrace.errors import ConfigError, DataError, did_you_mean, shown
+from headrace.words import show_count
 
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 MOST_PARTITIONS = 1024
@@ -83,8 +84,8 @@ class Topic(msgspec.Struct, frozen=True):
     def check_partition(self, partition: int) -> None:
         """Refuse a partition the topic does not have."""
         if type(partition) is not int or not 0 <= partition < self.partitions:
-            message = f"Topic {self.name!r} has the partitions 0 to {self.partitions - 1}."
-            raise DataError("unknown-partition", message, got=shown(partition))
+            there = "partition 0 alone" if self.partitions == 1 else f"the partitions 0 to {self.partitions - 1}"
+            raise DataError("unknown-partition", f"Topic {self.name!r} has {there}.", got=shown(partition))
 
 
 def check_name(name: Any, what: str) -> None:
@@ -97,9 +98,9 @@ def check_name(name: Any, what: str) -> None:
 def agree(existing: Topic, asked: Topic) -> None:
     """Refuse to create a topic again with another number of partitions or another compaction."""
     if existing.partitions != asked.partitions:
-        message = f"Topic {asked.name!r} already exists with {existing.partitions} partitions."
+        message = f"Topic {asked.name!r} already exists with {show_count(existing.partitions, 'partition')}."
         hint = "A key's partition would change: create a new topic and copy the records."
-        raise ConfigError("topic-mismatch", message, got=f"{asked.partitions} partitions", hint=hint)
+        raise ConfigError("topic-mismatch", message, got=show_count(asked.partitions, "partition"), hint=hint)
     if existing.compacted != asked.compacted:
         message = f"Topic {asked.name!r} already exists with compacted={existing.compacted}."
         raise ConfigError("topic-mismatch", message, got=f"compacted={asked.compacted}")

@@ -79,9 +79,9 @@ def gather(defined: Iterable[Any]) -> Definitions:
                 raise DefinitionError("bad-argument", "This is not a definition.", got=shown(thing), hint=hint)
         held = found[type(thing)].setdefault(thing.name, thing)
         if held != thing:
-            place = getattr(thing, "location", None)
             message = f"Two different definitions are called {thing.name!r}."
-            raise DefinitionError("duplicate-name", message, got=type(thing).__name__, where=place)
+            hint = f"Rename one of them: the other is at {held.location}."
+            raise DefinitionError("duplicate-name", message, got=repr(thing), hint=hint, where=thing.location)
 
     for thing in defined:
         add(thing)
@@ -93,7 +93,7 @@ def _refuse_shared_names(found: dict[type, dict[str, Any]]) -> None:
     for (first, one), (second, other) in combinations(READ_BY_NAME.items(), 2):
         for name in found[first].keys() & found[second].keys():
             message = f"A {one} and a {other} are both called {name!r}."
-            hint = "Both are read by name: rename one."
+            hint = f"Both are read by name: rename one of them. The {one} is at {found[first][name].location}."
             place = found[second][name].location
             raise DefinitionError("duplicate-name", message, got=shown(name), hint=hint, where=place)
 

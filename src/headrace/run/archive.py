@@ -27,6 +27,7 @@ from headrace.run.records import slice_of
 from headrace.run.refused import Refusals
 from headrace.schema.writers import Writers
 from headrace.watch import StreamWatch
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +76,8 @@ class StreamArchive(LakeWriter):
         for partition, offset in done.items():
             if offset < first[partition]:
                 message = "Retention has removed records of the log before they were archived."
-                got = f"{self.topic}, partition {partition}: {first[partition] - offset:,} records from offset {offset}"
+                lost = show_count(first[partition] - offset, "record")
+                got = f"{self.topic}, partition {partition}: {lost} from offset {offset}"
                 hint = "Say `headrace run archive --accept-loss` to go on after them; the loss stays in the counts."
                 raise DataError("offset-out-of-range", message, got=got, hint=hint)
         return first | done

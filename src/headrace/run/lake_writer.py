@@ -33,6 +33,7 @@ from headrace.run.kept import kept
 from headrace.run.refused import Refusals, letters_in
 from headrace.run.stage import laid_out, stage
 from headrace.schema.writers import Writers
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,7 +169,9 @@ class LakeWriter:
         if found != expected:
             message = "Records that were admitted can no longer be read as the stream is declared now."
             hint = "Run the archive once with the earlier definition, then change it."
-            raise DataError("lake-conflict", message, got=f"{expected - found:,} of {expected:,} records", hint=hint)
+            raise DataError(
+                "lake-conflict", message, got=f"{expected - found:,} of {show_count(expected, 'record')}", hint=hint
+            )
         self.lake.faults.reach("lake.mend.before")
         self._follow(files, self._reached(end))
 

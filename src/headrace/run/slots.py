@@ -12,6 +12,7 @@ from headrace.errors import ConfigError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.run.tile_query import REAL_TIME
+from headrace.words import show_count
 
 OTHERS = 3
 """For everything that comes in batches: two for events that people wait for, one for the archive and the rest."""
@@ -29,7 +30,9 @@ def slots(plan: Plan, config: Config, log: Log | None = None) -> int:
     if needed > MOST:
         message = f"Real-time mode would hold {needed} task slots for ever, more than the {MOST} of one machine."
         hint = 'Give the topics fewer partitions (log.partitions), or set pipeline.mode = "micro-batch".'
-        got = ", ".join(f"{name}: {there.get(name) or config.partitions} partitions" for name in sorted(set(live)))
+        got = ", ".join(
+            f"{name}: {show_count(there.get(name) or config.partitions, 'partition')}" for name in sorted(set(live))
+        )
         raise ConfigError("too-many-slots", message, got=got, hint=hint)
     return needed
 

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from headrace.errors import SchemaError, did_you_mean, shown
+from headrace.public import check_call, check_making
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 LARGEST_INTEGER = 2**63 - 1
@@ -55,6 +56,7 @@ class Maybe:
     annotation: Any
 
 
+@check_call
 def optional(annotation: Any) -> Maybe:
     """What `T | None` says, for a nested dict, where Python has no such sign.
 
@@ -92,6 +94,7 @@ class Float(Type):
     name = "float"
 
 
+@check_making
 @dataclass(frozen=True)
 class Decimal(Type):
     """An exact number of at most `precision` digits, `scale` of them after the point.
@@ -123,6 +126,7 @@ class Decimal(Type):
         return f"decimal({self.precision},{self.scale})"
 
 
+@check_making
 @dataclass(frozen=True)
 class Timestamp(Type):
     """A moment, to the microsecond. RFC 3339 text with an offset, or whole numbers since 1970 when `unit` is given.

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.words import show_count
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -45,7 +47,7 @@ class OfMatrix:
             matrix = np.concatenate([matrix, np.repeat(matrix[-1:], surplus, axis=0)])
         scores = np.asarray(self.call(matrix), dtype=np.float64)
         if scores.shape != (len(matrix),):
-            raise ValueError(f"The model gave scores of shape {scores.shape} for {len(matrix)} rows.")
+            raise ValueError(f"The model gave scores of shape {scores.shape} for {show_count(len(matrix), 'row')}.")
         return scores[:rows]
 
 

@@ -149,7 +149,8 @@ class Registry(RolesFile):
         """What a version is."""
         known = self.versions(model)
         if version not in known:
-            hint = f"There are {', '.join(map(str, known[-12:]))}."
+            there = "version" if len(known) == 1 else "versions"
+            hint = f"It has {there} {', '.join(map(str, known[-12:]))}."
             raise ProjectError("unknown-model", f"Model {model!r} has no such version.", got=shown(version), hint=hint)
         return manifest.read(self.place(model, version))
 

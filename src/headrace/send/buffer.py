@@ -20,6 +20,7 @@ from typing import NamedTuple
 from headrace.clock import SECOND, show_duration
 from headrace.errors import DataError, MachineError, shown
 from headrace.log.record import Message, Position
+from headrace.words import show_count
 
 BATCH_BYTES = 8 * 1024 * 1024
 
@@ -180,7 +181,12 @@ class Buffer:
         waited, pending = show_duration(self._bounds.block), self._state.taken - self._state.settled
         message = f"The producer's buffer stayed full for {waited}; the event was not taken."
         hint = "Send it again when the log has caught up, or send more slowly."
-        return MachineError("buffer-full", message, got=f"{pending:,} events, {self._state.bytes:,} bytes", hint=hint)
+        return MachineError(
+            "buffer-full",
+            message,
+            got=f"{show_count(pending, 'event')}, {show_count(self._state.bytes, 'byte')}",
+            hint=hint,
+        )
 
     def _run(self) -> None:
         while batch := self._next():
@@ -238,7 +244,7 @@ class Buffer:
 
 
 def _events(count: int) -> str:
-    return "1 event was" if count == 1 else f"{count:,} events were"
+    return show_count(count, "event was", "events were")
 
 
 def _size(message: Message) -> int:

@@ -17,6 +17,7 @@ from headrace.schema import json_rules as rules
 from headrace.schema.json_text import NotJsonError, parser
 from headrace.schema.types import Boolean, Decimal, Field, Float, Integer, List, String, Struct, Timestamp, Type
 from headrace.send.source import Fault, Row, Rows, Source
+from headrace.words import show_count
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -68,7 +69,7 @@ Cell = Callable[[str], str | None]
 
 def _row(place: str, header: list[str], cells: list[tuple[Cell, str] | None], row: list[str], done: int) -> Row:
     if len(row) != len(header):
-        reason = f"it has {len(row)} cells and the header {len(header)}"
+        reason = f"it has {show_count(len(row), 'cell')} and the header {len(header)}"
         return Row(place, b"", Fault(place, reason, shown(row)), done)
     parts = []
     for name, found, text in zip(header, cells, row, strict=True):

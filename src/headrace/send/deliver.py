@@ -19,6 +19,7 @@ from headrace.log.protocol import Log
 from headrace.schema.wire import SchemaIds, row_writer
 from headrace.send.check import Check, Checked, checker, dated, message, unchecked
 from headrace.send.source import Fault, Row, Source
+from headrace.words import show_count
 
 BATCH = 1_000
 SHOWN_FAULTS = 10
@@ -150,7 +151,7 @@ def _good(batch: list[Row], check: Check, done: Sent, *, keep_going: bool) -> tu
 
 
 def _ended(fault: Fault, sent: int, source: Source) -> DataError:
-    before = {0: "Nothing was", 1: "1 event was"}.get(sent, f"{sent:,} events were")
+    before = show_count(sent, "event was", "events were") if sent else "Nothing was"
     others = ", or --raw to send them as they are" if source.format == "jsonl" else ""
     return fault.error(f"{before} sent before it. Use --keep-going to leave such rows out{others}.")
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from headrace.config import Config
 from headrace.errors import ConfigError, DataError, shown
+from headrace.words import show_count
 
 READ, WRITE, ADMIN = "read", "write", "admin"
 ROLES = (READ, WRITE, ADMIN)
@@ -132,7 +133,7 @@ def _form(name: str, text: str) -> Form:
     kind, rest = found.group(2), found.group(3)
     if kind == "sha256" and not _HASH.fullmatch(rest):
         message = "The hash of an API key is 64 hexadecimal digits, in lower case."
-        raise ConfigError("bad-key", message, got=f"{len(rest)} characters", hint=_HINT, where=where)
+        raise ConfigError("bad-key", message, got=show_count(len(rest), "character"), hint=_HINT, where=where)
     return Form(roles, kind, rest)
 
 

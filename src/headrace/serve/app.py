@@ -107,7 +107,8 @@ class Handlers:
         requests, now = needs.read(b"{}"), self.work.clock.now()
         if at is None:
             return json_answer(self._reads.answer(of, key, requests, now, stale))
-        return json_answer(told_of(of, key, await self._past(of, key, moment_of(at, now)), requests, stale))
+        moment = moment_of(at, now)
+        return json_answer(told_of(of, key, await self._past(of, key, moment), requests, moment, stale))
 
     async def _past(self, of: Readable, key: Mapping[str, KeyPart], t: int) -> Mapping[str, Answer]:
         """What a key had at a past moment; it takes a while, so it has a thread and a slot."""

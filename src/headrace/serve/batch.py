@@ -27,6 +27,7 @@ from headrace.serve.reading import Answer
 from headrace.serve.reads import Reads, staleness, told
 from headrace.serve.row import RequestValues
 from headrace.store.changelog import KeyPart
+from headrace.words import show_count
 
 SLICE = 20
 """Keys read before others have their turn: about a millisecond."""
@@ -105,7 +106,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Form], example: str) -> F
 
 def refuse_too_many(keys: int, of: Sequence[Readable], most: int) -> None:
     """Refuse more keys than a request may have, each counted once for every view that is read."""
-    views = sum(len(each.views) for each in of)
+    views = max(1, sum(len(each.views) for each in of))
     if keys * views > most:
         raise _too_many(keys, views, most)
 
@@ -117,14 +118,14 @@ def batch_from(of: tuple[Readable, ...], keys: Sequence[Any], request: bytes, re
     each = [bytes(one) for one in _list.decode(request)]
     if len(each) != len(keys):
         message = "An array of request values has one object for each key."
-        raise DataError("bad-request", message, got=f"{len(each):,} for {len(keys):,} keys")
+        raise DataError("bad-request", message, got=f"{len(each):,} for {show_count(len(keys), 'key')}")
     return Batch(of, keys, stale, None, each)
 
 
 def _too_many(keys: int, views: int, most: int) -> DataError:
-    got = f"{keys:,} keys" if views == 1 else f"{keys:,} keys of {views} views"
+    got = show_count(keys, "key") if views == 1 else f"{show_count(keys, 'key')} of {show_count(views, 'view')}"
     hint = "Send fewer keys at a time, or raise serve.max_keys."
-    return DataError("too-large", f"A request reads at most {most:,} keys.", got=got, hint=hint)
+    return DataError("too-large", f"A request reads at most {show_count(most, 'key')}.", got=got, hint=hint)
 
 
 def _values(of: Sequence[Readable], reads: Reads, request: bytes) -> tuple[RequestValues, ...]:
@@ -148,7 +149,7 @@ def _column(batch: Batch, reads: Reads, place: int, start: int, t: int) -> list[
     of = batch.of[place]
 
     def said(key: Mapping[str, KeyPart], read: Mapping[str, Answer], requests: RequestValues) -> dict[str, Any]:
-        return told(of, key, read, requests, batch.stale)
+        return told(of, key, read, requests, t, batch.stale)
 
     head = {"view" if of.feature_set is None else "set": of.name}
     return read_slice(batch, reads, place, start, t, head=head, said=said)

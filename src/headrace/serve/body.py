@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from headrace.errors import DataError, shown
 from headrace.serve.limits import Take
+from headrace.words import show_count
 
 LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
 """Content types that say: one event a line."""
@@ -44,7 +45,7 @@ async def read_body(request: Request, limit: int, take: Take) -> bytes:
         take(limit - guess)
         plain = await run_in_threadpool(unzipped, sent, limit)
     if plain is None:
-        raise too_large(limit, f"more than {limit:,} bytes from {len(sent):,} of gzip")
+        raise too_large(limit, f"more than {show_count(limit, 'byte')} from {len(sent):,} of gzip")
     return plain
 
 
@@ -55,7 +56,7 @@ async def _received(request: Request, limit: int, take: Take) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         if len(body) + len(chunk) > limit:
-            raise too_large(limit, f"more than {limit:,} bytes")
+            raise too_large(limit, f"more than {show_count(limit, 'byte')}")
         take(len(chunk))
         body += chunk
     return bytes(body)
@@ -64,13 +65,13 @@ async def _received(request: Request, limit: int, take: Take) -> bytes:
 def refuse_too_large(body: bytes, limit: int) -> None:
     """Refuse a body beyond the limit."""
     if len(body) > limit:
-        raise too_large(limit, f"{shown(str(len(body)))} bytes")
+        raise too_large(limit, show_count(len(body), "byte"))
 
 
 def too_large(limit: int, got: str) -> DataError:
     """The error for a body beyond the limit."""
     hint = "Send fewer events at a time, or raise serve.max_body."
-    return DataError("too-large", f"A request's body takes at most {limit:,} bytes.", got=got, hint=hint)
+    return DataError("too-large", f"A request's body takes at most {show_count(limit, 'byte')}.", got=got, hint=hint)
 
 
 def unzipped(body: bytes, limit: int) -> bytes | None:
@@ -136,4 +137,4 @@ def _elements(body: bytes) -> list[bytes]:
 def _refuse_too_many(count: int) -> None:
     if count > MOST_EVENTS:
         message, hint = f"A request takes at most {MOST_EVENTS:,} events.", "Send fewer events at a time."
-        raise DataError("too-large", message, got=f"{count:,} events", hint=hint)
+        raise DataError("too-large", message, got=show_count(count, "event"), hint=hint)

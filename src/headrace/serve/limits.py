@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from headrace.clock import SECOND
 from headrace.config import Config
 from headrace.errors import HeadraceError, MachineError
+from headrace.words import show_count
 
 SOONEST, LATEST = 1, 60
 """Seconds that a producer is asked to wait, at the least and at the most."""
@@ -89,13 +90,14 @@ def refuse_when_behind(stream: str, behind: Behind | None, free: int | None, lim
     """
     if behind is not None and limits.max_lag and behind.events > limits.max_lag:
         seconds = wait(behind.events - limits.max_lag, behind.rate)
-        message = f"The pipeline has yet to read {behind.events:,} events of stream {stream!r}."
+        message = f"The pipeline has yet to read {show_count(behind.events, 'event')} of stream {stream!r}."
         hint = f"Send it again in {seconds} s. More than {limits.max_lag:,} are not taken (serve.max_lag)."
         got = f"{behind.rate:,.0f} events/s are read"
         raise BusyError(MachineError("too-busy", message, got=got, hint=hint), seconds)
     if free is not None and free < limits.min_free_disk:
-        message = f"The log's disk has {free:,} bytes left."
-        hint = f"Send it again later. Below {limits.min_free_disk:,} no events are taken (serve.min_free_disk)."
+        message = f"The log's disk has {show_count(free, 'byte')} left."
+        least = show_count(limits.min_free_disk, "byte")
+        hint = f"Send it again later. Below {least}, nothing is taken (serve.min_free_disk)."
         raise BusyError(MachineError("too-busy", message, hint=hint), LATEST)
 
 
@@ -147,7 +149,7 @@ class Room:
 
     def _busy(self) -> BusyError:
         message = "As much is under way as the server takes at once."
-        got = f"{self.requests:,} requests, {self.bytes:,} bytes"
+        got = f"{show_count(self.requests, 'request')}, {show_count(self.bytes, 'byte')}"
         error = MachineError("too-busy", message, got=got, hint=f"Send it again in {SOONEST} s, or less at a time.")
         return BusyError(error, SOONEST, self.status)
 

@@ -18,6 +18,7 @@ from headrace.serve.openapi_types import Json
 from headrace.serve.readable import Readable, readables
 from headrace.serve.reading import Reader
 from headrace.store.memory import MemoryStore
+from headrace.words import show_count
 
 STALE: Json = {
     "name": "stale",
@@ -113,8 +114,9 @@ def _batch(known: dict[str, Readable], limits: Limits) -> Json:
         name: {"value": {"read": name, "keys": [shapes.key_example(of)]} | _request(of)} for name, of in known.items()
     }
     said = (
-        f"At most {limits.max_keys:,} keys, each counted once for every view that is read. Answers come in the order "
-        "of the keys, for each key in the order of what is read. A key that cannot be answered has an error there."
+        f"At most {show_count(limits.max_keys, 'key')}, each counted once for every view that is read. "
+        "Answers come in the order of the keys, for each key in the order of what is read. "
+        "A key that cannot be answered has an error there."
     )
     body = {"schema": _schema("batch"), "examples": examples}
     return {

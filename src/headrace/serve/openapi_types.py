@@ -19,7 +19,7 @@ from headrace.serve.answering import error_json
 from headrace.serve.dimensions import TABLE, answer
 from headrace.serve.form import answer_json
 from headrace.serve.readable import Readable
-from headrace.serve.reading import Reader
+from headrace.serve.reading import REQUEST, Reader
 
 Json = dict[str, Any]
 AT = "2026-01-01T12:00:00Z"
@@ -39,7 +39,7 @@ FRESHNESS: Json = {
         "type": "boolean",
         "description": "Older than the view's `max_staleness`, of unknown age, or of a table that cannot be read now.",
     },
-    "mode": {"enum": ["micro-batch", "real-time", "lake", TABLE]},
+    "mode": {"enum": ["micro-batch", "real-time", "lake", TABLE, REQUEST]},
 }
 
 

@@ -120,7 +120,7 @@ def _pace(status: Mapping[str, Any], at: str) -> str:
     )
     line = f'<polyline data-spark="{escape(at)}/rate_per_s"/>'
     spark = f'<svg class=spark viewBox="0 0 120 22" preserveAspectRatio=none aria-hidden=true>{line}</svg>'
-    return f"<p class=pace>{rate} {spark} <span class=right>{events} events, {seconds} behind</span></p>"
+    return f"<p class=pace>{rate} {spark} <span class=right>{seconds} behind, events: {events}</span></p>"
 
 
 def _bar(status: Mapping[str, Any], at: str) -> str:

@@ -7,7 +7,7 @@ store's. An answer says how fresh it is: all that had arrived before `as_of` is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,9 @@ from headrace.store.expiry import ExpiredError
 from headrace.store.levels import Piece
 from headrace.store.protocol import Store
 from headrace.store.runs import serving_run
+
+REQUEST = "request"
+"""The mode of what is made of request values alone."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -58,6 +61,13 @@ class Answer(msgspec.Struct, frozen=True):
     missing: bool
     stale: bool
     mode: str
+
+
+def oldest_of(answers: Iterable[Answer]) -> int | None:
+    """How old several answers are together: as the oldest of them; None when there is none, or one has no age."""
+    ages = [answer.as_of for answer in answers]
+    known = [age for age in ages if age is not None]
+    return min(known) if known and len(known) == len(ages) else None
 
 
 class Reader:

@@ -22,7 +22,7 @@ from headrace.serve.form import answer_json
 from headrace.serve.metrics import Metrics
 from headrace.serve.on_demand import Requests
 from headrace.serve.readable import Readable, find, readables
-from headrace.serve.reading import Answer, Reader
+from headrace.serve.reading import REQUEST, Answer, Reader, oldest_of
 from headrace.serve.row import RequestValues, model_row, row_json
 from headrace.serve.samples import Samples
 from headrace.serve.steady import Steady
@@ -62,7 +62,7 @@ class Reads:
 
     def answer(self, of: Readable, key: Mapping[str, KeyPart], requests: RequestValues, t: int, stale: str) -> Any:
         """All features of a key as JSON; what is too old is refused when `stale` says so."""
-        return told(of, key, self.read(of, [key], t)[0], requests, stale)
+        return told(of, key, self.read(of, [key], t)[0], requests, t, stale)
 
     def read(self, of: Readable, keys: Sequence[Mapping[str, KeyPart]], t: int) -> list[dict[str, Answer]]:
         """What every view and dimension behind a name has of each key; the keys of each come from one state of it."""
@@ -103,13 +103,18 @@ class Reads:
 
 
 def told(
-    of: Readable, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues, stale: str
+    of: Readable,
+    key: Mapping[str, KeyPart],
+    answers: Mapping[str, Answer],
+    requests: RequestValues,
+    t: int,
+    stale: str,
 ) -> dict[str, Any]:
-    """What was read as JSON; what is too old is refused when `stale` says so."""
+    """What was read for a moment as JSON; what is too old is refused when `stale` says so."""
     refuse_stale(of, answers, stale)
     if of.feature_set is None:
         return answer_json(of.views[0], answers[of.name])
-    return set_json(of.feature_set, key, answers, requests)
+    return set_json(of.feature_set, key, answers, requests, t)
 
 
 def refuse_stale(of: Readable, answers: Mapping[str, Answer], stale: str) -> None:
@@ -132,10 +137,9 @@ def _refuse_stale(view: Keyed, answer: Answer) -> None:
 
 
 def set_json(
-    of: FeatureSet, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues
+    of: FeatureSet, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues, t: int
 ) -> dict[str, Any]:
     """What is said of a feature set: as old as the oldest of its parts, and each part's own freshness."""
-    t = next(iter(answers.values())).at
     return {
         "set": of.name,
         "key": dict(key),
@@ -147,15 +151,17 @@ def set_json(
 
 
 def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
-    """How fresh several answers are together: as old as the oldest, missing when all are, stale when any is."""
-    ages = [answer.as_of for answer in answers.values()]
-    oldest = None if None in ages else min(age for age in ages if age is not None)
+    """How fresh several answers are together: as old as the oldest, missing when all are, stale when any is.
+
+    A set of request values alone reads nothing: it has no age, and can be neither missing nor stale.
+    """
+    oldest = oldest_of(answers.values())
     return {
         "as_of": None if oldest is None else show_time(oldest),
         "freshness_ms": None if oldest is None else (t - oldest) / 1_000,
-        "missing": all(answer.missing for answer in answers.values()),
+        "missing": bool(answers) and all(answer.missing for answer in answers.values()),
         "stale": any(answer.stale for answer in answers.values()),
-        "mode": min((answer.mode for answer in answers.values()), key=MODES.index),
+        "mode": min((answer.mode for answer in answers.values()), key=MODES.index, default=REQUEST),
     }
 
 

@@ -25,6 +25,7 @@ import msgspec
 from headrace.errors import HeadraceError, MachineError
 from headrace.serve.limits import SOONEST, BusyError
 from headrace.serve.scoring_wire import Frames, Told, asking, read_started, read_told
+from headrace.words import show_count
 
 START = 30.0
 """Seconds that a version may take to be loaded and to score once."""
@@ -161,7 +162,7 @@ class Child:
             if self._socket is None:
                 raise self._error("model-down", "has ended, and is being started again")
             if self.in_flight + len(rows) > self._bounds.queue:
-                raise self._busy(f"{self.in_flight:,} rows under way")
+                raise self._busy(f"{show_count(self.in_flight, 'row')} under way")
             number = next(self._numbers)
             asked = Asked(loop.create_future(), len(rows), time.monotonic(), self.in_flight)
             self._asked[number] = asked
@@ -219,7 +220,7 @@ class Child:
             # Nothing at all has come since: it hangs, and so would all who come after.
             self._gone(slow)
         elif asked.ahead >= AHEAD:
-            return self._busy(f"{asked.ahead:,} rows before this one, and {within} gone")
+            return self._busy(f"{show_count(asked.ahead, 'row')} before this one, and {within} gone")
         return slow
 
     def _gone(self, error: HeadraceError) -> None:

@@ -96,16 +96,17 @@ class Models:
         for served in self._served.values():
             try:
                 served.look()
-            except (HeadraceError, OSError) as error:
-                # Whatever it is: who serves goes on.
-                _logger.error("the roles of model %s cannot be read: %s", served.name, error)
+            except Exception as error:
+                # Whatever it is: who serves goes on, and so do the other models.
+                known = isinstance(error, HeadraceError | OSError)
+                _logger.error("model %s could not be looked after: %s", served.name, error, exc_info=not known)
         self._looked = True
 
     def _fall(self, name: str, version: int, why: str, seen: Future[None]) -> None:
         try:
             if self._served[name].fall_back(version, why):
                 self._fallen.append(name)
-        except (HeadraceError, OSError) as error:
+        except Exception as error:
             _logger.error("model %s cannot fall back from version %d: %s", name, version, error)
         finally:
             seen.set_result(None)

@@ -21,6 +21,7 @@ import lmdb
 from headrace.errors import HeadraceError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store.value import DamagedError, sealed, unsealed
+from headrace.words import show_count
 
 Seen = TypeVar("Seen")
 FORMAT = b"3"
@@ -100,7 +101,7 @@ class Environment:
         page = self._env.stat()["psize"] if now.st_size else 1
         needed = (self._env.info()["last_pgno"] + 1) * page if now.st_size >= 2 * page else 2 * page
         if now.st_size < needed:
-            got = f"{now.st_size} bytes of {needed}"
+            got = f"{show_count(now.st_size, 'byte')} of {needed}"
             raise DamagedError("The store's file was cut off.", got=got, where=where)
 
     @contextlib.contextmanager

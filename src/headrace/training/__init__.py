@@ -18,12 +18,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.public import check_call
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headrace.project import Project
 
 
+@check_call
 def training_set(
     spine: Any,
     features: Any,

@@ -19,6 +19,7 @@ from headrace.training.made import make
 from headrace.training.making import Tell
 from headrace.training.manifest import features_as_json
 from headrace.training.wish import wish_of
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +51,10 @@ def make_again(
     def check(found: Facts) -> None:
         if found.fingerprint != told["spine"]["fingerprint"]:
             message = "The spine is not the one that the training set was made from."
-            got = f"{found.rows:,} rows, {found.fingerprint}"
-            hint = f"It had {told['spine']['rows']:,} rows and the fingerprint {told['spine']['fingerprint']}."
+            got = f"{show_count(found.rows, 'row')}, {found.fingerprint}"
+            hint = (
+                f"It had {show_count(told['spine']['rows'], 'row')} and the fingerprint {told['spine']['fingerprint']}."
+            )
             raise DataError("changed-since", message, got=got, hint=hint)
 
     tables = Tables(project.config, told["lake"], told["dimensions"])

@@ -17,6 +17,7 @@ from headrace.schema.types import Timestamp
 from headrace.training.choice import quoted
 from headrace.training.columns import Need, guess, shapes, typed
 from headrace.training.wish import Wish
+from headrace.words import show_count
 
 Kinds = Mapping[str, str]
 """The columns of a spine and their types, as Spark shows them."""
@@ -105,11 +106,11 @@ def _refuse(need: Need, rows: int, answers: Mapping[str, Any]) -> None:
     if missing and not need.optional:
         message = f"Column {need.name!r} of the spine, which is {need.role}, is null in some rows."
         hint = "Leave these rows out, or fill them."
-        raise DataError("bad-spine", message, got=f"{missing:,} of {rows:,} rows", hint=hint)
+        raise DataError("bad-spine", message, got=f"{missing:,} of {show_count(rows, 'row')}", hint=hint)
     if bad:
         message = f"Column {need.name!r} of the spine, which is {need.role}, cannot be read in some rows."
         hint = "Write RFC 3339 with an offset, as in 2026-01-01T12:00:00Z; without one nobody can say when it was."
-        got = f"{bad:,} of {rows:,} rows, such as {shown(answers[f'one {need.name}'])}"
+        got = f"{bad:,} of {show_count(rows, 'row')}, such as {shown(answers[f'one {need.name}'])}"
         raise DataError("bad-spine", message, got=got, hint=hint if isinstance(need.type, Timestamp) else None)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.words import show_count
+
 WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
 
 
@@ -77,7 +79,7 @@ def dropped_alarm(stream: str, tiles: str, rows: int, since: int) -> Alarm:
     >>> dropped_alarm("payments", "payments.by_card", 3, 0).says
     'Tiles payments.by_card: 3 rows were dropped by the watermark; `headrace backfill` brings them back from the lake.'
     """
-    dropped = "1 row was" if rows == 1 else f"{rows:,} rows were"
+    dropped = show_count(rows, "row was", "rows were")
     back = f"`headrace backfill` brings {'it' if rows == 1 else 'them'} back from the lake"
     return Alarm(
         stream, None, DROPPED, None, None, since, f"Tiles {tiles}: {dropped} dropped by the watermark; {back}."

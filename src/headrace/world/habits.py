@@ -13,6 +13,7 @@ import numpy as np
 
 from headrace.clock import HOUR, MINUTE, SECOND
 from headrace.errors import DataError
+from headrace.words import show_count
 from headrace.world import places, visits
 from headrace.world.chance import Chance, Flags, Ints, spread
 from headrace.world.people import FROM_HOME, IN_TOWN, People, awake
@@ -73,8 +74,8 @@ def _who_and_when(chance: Chance, people: People, span: Span, zero: int) -> tupl
         if len(card) >= span.payments:
             chosen = chance.order(len(card))[: span.payments]
             return card[chosen], at[chosen]
-    message = f"{len(people):,} cards cannot make so many payments, one in {APART // MINUTE} minutes each."
-    got = f"{span.payments:,} payments in {span.length / SECOND:,.0f} s"
+    message = f"{show_count(len(people), 'card')} cannot make so many payments, one in {APART // MINUTE} minutes each."
+    got = f"{show_count(span.payments, 'payment')} in {span.length / SECOND:,.0f} s"
     raise DataError("bad-argument", message, got=got, hint="Ask for fewer payments or for more cards.")
 
 

@@ -8,6 +8,7 @@ from headrace.errors import DataError
 from headrace.score.columns import name_differences, refuse_differences
 from headrace.score.manifest import Manifest
 from headrace.score.predict import BLOCK, OfMatrix
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.score.predict import Matrix
@@ -32,7 +33,7 @@ def of_estimator(model: Any, manifest: Manifest) -> OfMatrix:
     if hasattr(model, "predict_proba"):
         if classes is not None and len(classes) != 2:
             message = "The model tells other than two classes apart, and has no single score."
-            raise DataError("bad-model", message, got=f"{len(classes)} classes")
+            raise DataError("bad-model", message, got=show_count(len(classes), "class", "classes"))
         return OfMatrix(lambda matrix: model.predict_proba(_input(matrix, named))[:, 1], BLOCK)
     if hasattr(model, "predict"):
         return OfMatrix(lambda matrix: model.predict(_input(matrix, named)), BLOCK)
@@ -54,7 +55,7 @@ def _names(model: Any, manifest: Manifest) -> list[str] | None:
         refuse_differences(name_differences([str(name) for name in own], manifest.names), "The scikit-learn model")
         return list(manifest.names)
     if isinstance(width, int) and width != len(manifest.columns):
-        raise DataError("wrong-columns", f"The model takes {width} columns, not {len(manifest.columns)}.")
+        raise DataError("wrong-columns", f"The model takes {show_count(width, 'column')}, not {len(manifest.columns)}.")
     return None
 
 

@@ -19,6 +19,7 @@ from headrace.score.formats.files import copied, is_file, of_library
 from headrace.score.library import library
 from headrace.score.manifest import Manifest
 from headrace.score.predict import OfMatrix
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.score.predict import Matrix
@@ -54,12 +55,14 @@ def load(folder: Path, manifest: Manifest) -> OfMatrix:
         raise DataError("bad-model", "The file is no LightGBM model, or only a part of one.", got=shown(text[:40]))
     booster = library("lightgbm").Booster(model_str=text)
     if booster.num_model_per_iteration() != 1:
-        got = f"{booster.num_model_per_iteration()} classes"
+        got = show_count(booster.num_model_per_iteration(), "class", "classes")
         raise DataError("bad-model", "The model gives several scores for a row.", got=got)
     own = booster.feature_name()
     if own == [f"Column_{place}" for place in range(len(own))]:  # it was trained on a matrix without names
         if len(own) != len(manifest.columns):
-            raise DataError("wrong-columns", f"The model takes {len(own)} columns, not {len(manifest.columns)}.")
+            raise DataError(
+                "wrong-columns", f"The model takes {show_count(len(own), 'column')}, not {len(manifest.columns)}."
+            )
     else:
         refuse_differences(name_differences(own, manifest.names), "The LightGBM model")
     _refuse_categories(booster, manifest)

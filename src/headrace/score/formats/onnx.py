@@ -16,6 +16,7 @@ from headrace.score.formats.files import copied, is_file, of_library
 from headrace.score.library import library
 from headrace.score.manifest import Manifest
 from headrace.score.predict import BLOCK, OfMatrix
+from headrace.words import show_count
 
 if TYPE_CHECKING:
     from headrace.score.predict import Matrix
@@ -74,7 +75,7 @@ def _feed(inputs: list[Any], manifest: Manifest) -> Callable[[Matrix], dict[str,
     if len(inputs) == 1 and (names[0] not in manifest.names or width > 1):
         wide = inputs[0].shape[-1] if len(inputs[0].shape) == 2 else 1
         if isinstance(wide, int) and wide != width:
-            raise DataError("wrong-columns", f"The model takes {wide} columns, not {width}.")
+            raise DataError("wrong-columns", f"The model takes {show_count(wide, 'column')}, not {width}.")
         cast = CASTS[inputs[0].type]
         return lambda matrix: {names[0]: _cast(matrix, cast)}
     refuse_differences(name_differences(names, manifest.names), "The ONNX model")
@@ -113,7 +114,7 @@ def _scores(found: Any) -> Any:
 
     if isinstance(found, list):  # a dict of probabilities by class for each row
         if found and len(found[0]) != 2:
-            raise ValueError(f"The model tells {len(found[0])} classes apart, not two.")
+            raise ValueError(f"The model tells {show_count(len(found[0]), 'class', 'classes')} apart, not two.")
         return np.array([each[max(each)] for each in found], dtype=np.float64)
     if found.ndim == 2 and found.shape[1] <= 2:
         return found[:, -1]
