@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -31,6 +32,22 @@ def project_options(function: Function) -> Function:
     )
     env = click.option("--env", metavar="NAME", help="The environment; otherwise HEADRACE_ENV.")
     return folder(env(function))
+
+
+class FiniteRange(click.FloatRange):
+    """A number between two bounds; `nan` is between none.
+
+    >>> FiniteRange(0, 1).convert("nan", None, None)
+    Traceback (most recent call last):
+    click.exceptions.BadParameter: nan is not a number.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of a text."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{found} is not a number.", param, ctx)
+        return found
 
 
 def since_when(text: str) -> int:

@@ -1,10 +1,11 @@
-"""`headrace send`: rows of a file into a stream. It writes straight to the log, whether or not anything runs."""
+"""`headrace send`: rows of a file or pipe into a stream. It writes to the log itself, whether or not anything runs."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from headrace.cli.bar import bar
 from headrace.cli.output import data_json, talk
 from headrace.errors import ProjectError, UsageError, did_you_mean, shown
 from headrace.words import show_count
+
+RATES = (0.001, 1_000_000)
+"""The least and the most events in a second."""
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -28,7 +32,14 @@ if TYPE_CHECKING:
 @click.argument("file", metavar="FILE")
 @options.project_options
 @click.option("--format", type=click.Choice(["jsonl", "csv", "parquet"]), help="Otherwise the file's ending says.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="Events in a second, evenly spaced.")
+@click.option("--rate", type=options.FiniteRange(*RATES), metavar="N", help="Events in a second, evenly spaced.")
+@click.option(
+    "--batch-ms",
+    type=click.IntRange(0, 60_000),
+    default=100,
+    metavar="N",
+    help="Milliseconds that lines from a pipe may wait to be sent together; 100 when left out.",
+)
 @click.option("--rebase", is_flag=True, help="Shift event times so that the last is now; with --rate each is now.")
 @click.option("--keep-going", is_flag=True, help="Leave out rows that do not fit instead of stopping at the first.")
 @click.option("--raw", is_flag=True, help="Send lines as they are, unchecked: for poison on purpose.")
@@ -37,29 +48,38 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     """Send the rows of a file to a stream.
 
     FILE holds JSON lines, CSV with a header, or Parquet; - reads stdin, as JSON lines unless --format says otherwise.
-    Every row is checked against the stream's fields before it is sent. The exit code is 0 when every row was sent or,
-    with --keep-going, left out.
+    Every row is checked against the stream's fields before it is sent. What comes through a pipe is sent as it comes,
+    unless it is Parquet, or is dated anew without a rate. The exit code is 0 when every row was sent or, with
+    --keep-going, left out. Ctrl-C sends the whole lines that have come and says how many events were sent.
     """
     from headrace import project
     from headrace.config import names
     from headrace.schema.registry_ids import registry_of
-    from headrace.send.deliver import Wish, send
+    from headrace.send.deliver import Pace, Wish, send
+    from headrace.send.interruption import Interruption
     from headrace.send.source import source
     from headrace.topics import create, open_log, topics
 
     loaded = project.load(path, env)
     declared = find_stream(loaded, stream)
-    given = source(file, wishes.pop("format"))
-    wish = Wish(**wishes, ids=registry_of(loaded.config, loaded.streams))
+    format, linger = wishes.pop("format"), wishes.pop("batch_ms") / 1_000
+    wish = Wish(**wishes, linger=linger, ids=registry_of(loaded.config, loaded.streams))
+    interruption = Interruption()
+    # The shift to now is known only when the last row is.
+    as_it_comes = None if wish.rebase and not wish.rate else interruption
+    given = source(file, format, interruption=as_it_comes, report=partial(_report_column, declared))
     if wish.raw and (given.format != "jsonl" or wish.rebase):
         raise UsageError("bad-usage", "--raw takes lines as they are: JSON lines alone, and without --rebase.")
-    _say_left_out(given, declared)
     topic = names(loaded.config).topic(declared.name)
+    pace = Pace(wish.rate, nap=interruption.wait, is_over=interruption.has_come)
     began = time.monotonic()
     with open_log(loaded.config) as log, progress_of(given) as progress:
         create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
-        done = send(given, declared, log, topic, wish=wish, progress=progress)
+        with interruption:
+            done = send(given, declared, log, topic, wish=wish, pace=pace, progress=progress)
     tell(done, declared, topic, time.monotonic() - began, as_json=as_json)
+    if interruption.has_come():
+        raise click.Abort
 
 
 def find_stream(loaded: Project, name: str) -> Stream:
@@ -85,12 +105,8 @@ def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: boo
         data_json(told | {"seconds": round(seconds, 3), "per_second": round(rate, 1), "faults": faults})
 
 
-def _say_left_out(given: Source, stream: Stream) -> None:
-    if given.format == "csv":
-        from headrace.send.csv_text import left_out
-
-        for name in left_out(given, stream.schema):
-            talk(f"Column {name!r} is no field of {stream.name} and is left out.")
+def _report_column(stream: Stream, name: str) -> None:
+    talk(f"Column {name!r} is no field of {stream.name} and is left out.")
 
 
 @contextlib.contextmanager

@@ -29,6 +29,9 @@ def rows(given: Source, schema: Struct) -> Rows:
         reader = csv.reader(text, strict=True)
         try:
             header = next(reader, [])
+            for name in header:
+                if name not in schema:
+                    given.report(name)
             cells = [cell_reader(schema[name]) if name in schema else None for name in _checked(given, header, schema)]
             line = reader.line_num + 1
             for row in reader:
@@ -40,13 +43,6 @@ def rows(given: Source, schema: Struct) -> Rows:
             raise DataError("bad-file", message, where=f"{given.name}:{reader.line_num}") from error
         except UnicodeDecodeError as error:
             raise DataError("bad-file", "The file is not UTF-8.", where=given.name, got=shown(str(error))) from error
-
-
-def left_out(given: Source, schema: Struct) -> list[str]:
-    """The columns that name no field."""
-    with given.open() as file, io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="") as text:
-        header = next(csv.reader(text), [])
-    return [name for name in header if name not in schema]
 
 
 def _checked(given: Source, header: list[str], schema: Struct) -> list[str]:

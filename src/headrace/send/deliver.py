@@ -1,24 +1,25 @@
-"""Rows into a stream's topic: as fast as the disk allows, or evenly at a rate.
+"""Rows into a stream's topic: as fast as the disk allows, as they come through a pipe, or evenly at a rate.
 
 An append is safe when it returns, so what is counted as sent is in the log. The first bad row ends it, unless told to
-keep going: then bad rows are counted, and the first few kept to be shown.
+keep going: then bad rows are counted, and the first few kept to be shown. Ctrl-C ends it between two appends.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 
 from headrace.clock import Clock, SystemClock
 from headrace.define.stream import Stream
 from headrace.errors import DataError
 from headrace.log.protocol import Log
 from headrace.schema.wire import SchemaIds, row_writer
+from headrace.send.arrivals import Arrivals
 from headrace.send.check import Check, Checked, checker, dated, message, unchecked
-from headrace.send.source import Fault, Row, Source
+from headrace.send.source import Fault, Row, Source, ignore
 from headrace.words import show_count
 
 BATCH = 1_000
@@ -39,6 +40,8 @@ class Wish:
         Leave bad rows out instead of ending at the first.
     raw
         Send lines as they are, bad ones too.
+    linger
+        Seconds that a row which comes through a pipe may wait to be sent with others.
     ids
         Where the schemas of a stream in the Confluent wire format are kept; without it its own is taken.
     """
@@ -47,6 +50,7 @@ class Wish:
     rebase: bool = False
     keep_going: bool = False
     raw: bool = False
+    linger: float = 0.1
     ids: SchemaIds | None = None
 
 
@@ -66,6 +70,8 @@ class Pace:
     >>> pace = Pace(2.0, now=lambda: at[0], nap=lambda seconds: at.__setitem__(0, at[0] + seconds))
     >>> pace.due(), pace.due(), at[0]
     (1, 1, 0.5)
+
+    Nothing is due any more when `is_over` says so.
     """
 
     def __init__(
@@ -73,21 +79,24 @@ class Pace:
         rate: float | None,
         *,
         now: Callable[[], float] = time.monotonic,
-        nap: Callable[[float], None] = time.sleep,
+        nap: Callable[[float], object] = time.sleep,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._rate, self._now, self._nap = rate, now, nap
+        self._rate, self._now, self._nap, self.is_over = rate, now, nap, is_over
         self._start: float | None = None
         self._given = 0
 
     def due(self) -> int:
-        """Wait until an event is due, and say how many are, at most a batch."""
+        """Wait until an event is due, and say how many are, at most a batch; none when it is over."""
         if self._rate is None:
-            return BATCH
+            return 0 if self.is_over() else BATCH
         if self._start is None:
             self._start = self._now()
         wait = self._start + self._given / self._rate - self._now()
         if wait > 0:
             self._nap(wait)
+        if self.is_over():
+            return 0
         # Rounding must never make it nothing: the wait is over.
         ready = int((self._now() - self._start) * self._rate) + 1 - self._given
         count = min(max(1, ready), BATCH)
@@ -118,10 +127,10 @@ def send(
     clock, pace = clock or SystemClock(), pace or Pace(wish.rate)
     write = None if stream.format == "json" else row_writer(stream, wish.ids, topic)
     check = unchecked(stream) if wish.raw else checker(stream, write)
-    shift = _shift(source, stream, check, clock) if wish.rebase and wish.rate is None else 0
+    shift = _shift(source, stream, check, clock, pace) if wish.rebase and wish.rate is None else 0
     done = Sent()
-    with closing(source.rows(stream.schema)) as rows:
-        while batch := list(islice(rows, pace.due())):
+    with closing(_batches(source, stream, wish, pace)) as batches:
+        for batch in batches:
             good, fault = _good(batch, check, done, keep_going=wish.keep_going)
             now = clock.now()
             if wish.rebase:
@@ -132,6 +141,20 @@ def send(
             if fault is not None:
                 raise _ended(fault, done.sent, source)
     return done
+
+
+def _batches(source: Source, stream: Stream, wish: Wish, pace: Pace) -> Generator[list[Row], None, None]:
+    """The rows in the batches they are sent in."""
+    rows = source.rows(stream.schema)
+    if source.pipe is None:
+        with closing(rows):
+            while batch := list(islice(rows, pace.due())):
+                yield batch
+        return
+    with closing(Arrivals(rows, source.pipe.interruption, 0.0 if wish.rate else wish.linger)) as arrivals:
+        # What came before Ctrl-C is sent; at a rate, what was due before it.
+        while batch := arrivals.take(pace.due() if wish.rate else BATCH):
+            yield batch
 
 
 def _good(batch: list[Row], check: Check, done: Sent, *, keep_going: bool) -> tuple[list[Checked], Fault | None]:
@@ -156,11 +179,12 @@ def _ended(fault: Fault, sent: int, source: Source) -> DataError:
     return fault.error(f"{before} sent before it. Use --keep-going to leave such rows out{others}.")
 
 
-def _shift(source: Source, stream: Stream, check: Check, clock: Clock) -> int:
+def _shift(source: Source, stream: Stream, check: Check, clock: Clock, pace: Pace) -> int:
     """From the last event time of a source to now."""
+    rows = replace(source, report=ignore).rows(stream.schema)
     times: Iterator[int] = (
         _happened(stream, read)
-        for read in map(check, source.rows(stream.schema))
+        for read in map(check, takewhile(lambda _: not pace.is_over(), rows))
         if isinstance(read, Checked) and read.fields is not None
     )
     last = max(times, default=None)

@@ -27,7 +27,7 @@ def rows(given: Source, schema: Struct) -> Rows:
         try:
             file = pq.ParquetFile(opened)
             columns = _checked(given, file.schema_arrow, schema)
-            total, size, number = max(1, file.metadata.num_rows), given.size, 0
+            total, size, number = max(1, file.metadata.num_rows), given.size or 0, 0
             for batch in file.iter_batches(BATCH, columns=columns):
                 for found in in_microseconds(pa.Table.from_batches([batch])).to_pylist():
                     number += 1

@@ -1,20 +1,24 @@
 """A file of rows: JSON lines, CSV or Parquet, each row with its place in the file and its JSON text.
 
 A row that has no JSON text has a fault instead. Whether the text fits the stream is `check`'s business. A source can
-be read more than once.
+be read more than once, unless it is a pipe.
 """
 
 from __future__ import annotations
 
 import io
+import os
+import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from headrace.errors import DataError, UsageError, shown
 from headrace.schema.types import Struct
+from headrace.send.interruption import Interruption
+from headrace.send.pipe import Pipe
 
 FORMATS = ("jsonl", "csv", "parquet")
 ENDINGS: dict[str, str] = {
@@ -55,6 +59,10 @@ Rows = Generator[Row, None, None]
 """Rows as they are read; closing it closes the file."""
 
 
+def ignore(_: str) -> None:
+    """Nobody is told."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A file to send.
@@ -66,30 +74,42 @@ class Source:
     format
         One of `FORMATS`.
     path
-        The file; None when `content` has it all.
+        The file; None when `content` or `pipe` has it.
     content
-        What was read from stdin.
+        All of what was read from stdin.
+    pipe
+        What is still being written; it is read once.
+    report
+        Is told the name of each column that is no field.
     """
 
     name: str
     format: str
     path: Path | None
     content: bytes = b""
+    pipe: Pipe | None = None
+    report: Callable[[str], None] = ignore
 
     def open(self) -> BinaryIO:
         """The bytes, from the start."""
+        if self.pipe is not None:
+            return io.BufferedReader(self.pipe)
         if self.path is None:
             return io.BytesIO(self.content)
         try:
             return self.path.open("rb")
         except OSError as error:
-            message = f"The file cannot be read: {error.strerror}."
-            raise DataError("bad-file", message, got=shown(str(self.path))) from error
+            raise _unreadable(error, self.path) from error
 
     @property
-    def size(self) -> int:
-        """How much there is to read, in bytes."""
-        return len(self.content) if self.path is None else self.path.stat().st_size
+    def size(self) -> int | None:
+        """How much there is to read, in bytes, where it is known."""
+        if self.pipe is not None:
+            return None
+        try:
+            return len(self.content) if self.path is None else self.path.stat().st_size
+        except OSError as error:
+            raise _unreadable(error, self.path) from error
 
     def rows(self, schema: Struct) -> Rows:
         """The rows, as the format reads them."""
@@ -104,20 +124,65 @@ class Source:
         return lines(self)
 
 
-def source(file: str, format: str | None = None) -> Source:
+def _unreadable(error: OSError, path: Path | None) -> DataError:
+    message = f"The file cannot be read: {error.strerror}."
+    hint = "Give the path of a file that you may read, or - for stdin."
+    return DataError("bad-file", message, got=shown(str(path)), hint=hint)
+
+
+def source(
+    file: str,
+    format: str | None = None,
+    *,
+    interruption: Interruption | None = None,
+    report: Callable[[str], None] = ignore,
+) -> Source:
     """A source from a path, or from stdin for `-`; the format from the name's ending unless it is given.
+
+    A pipe is read as it is written when there is an `interruption` to end it, and otherwise whole. Parquet cannot be
+    read before its end.
 
     >>> source("payments.csv").format
     'csv'
     """
-    if file == STDIN:
-        return Source("stdin", format or "jsonl", None, sys.stdin.buffer.read())
-    path = Path(file)
-    found = format or ENDINGS.get(path.suffix.lower())
-    if found is None:
+    path = None if file == STDIN else Path(file)
+    name = "stdin" if path is None else path.name
+    kind = format or ("jsonl" if path is None else ENDINGS.get(path.suffix.lower()))
+    if kind is None:
         hint = f"Say it with --format, or let the name end in one of {', '.join(ENDINGS)}."
         raise UsageError("bad-usage", "The format of the file is not known.", got=shown(file), hint=hint)
-    return Source(path.name, found, path)
+    if path is not None and not _is_pipe(path):
+        return Source(name, kind, path, report=report)
+    opened = _open_stdin() if path is None else _open_pipe(path)
+    if interruption is None or kind == "parquet" or not isinstance(opened, io.FileIO):
+        with opened:
+            return Source(name, kind, None, opened.read(), report=report)
+    return Source(name, kind, None, pipe=Pipe(opened, interruption), report=report)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+def _open_pipe(path: Path) -> io.FileIO:
+    try:
+        return io.FileIO(path, "rb")
+    except OSError as error:
+        raise _unreadable(error, path) from error
+
+
+def _open_stdin() -> io.FileIO | BinaryIO:
+    """Stdin without a buffer of its own; as it is where it is no file of the system's."""
+    if sys.stdin is None:
+        raise DataError("bad-file", "There is no stdin to read.", hint="Send a file, or pipe rows into it.")
+    try:
+        return io.FileIO(os.dup(sys.stdin.fileno()), "rb")
+    except io.UnsupportedOperation:
+        return sys.stdin.buffer
 
 
 def lines(given: Source) -> Rows:
