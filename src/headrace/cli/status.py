@@ -45,7 +45,7 @@ def show(found: dict[str, Any], now: int) -> None:
     if found["processes"]:
         data("")
         rows = [
-            (name, each["state"], _text(each["pid"]), _text(each["port"]), f"{each['restarts']}", _exit(each["exit"]))
+            (name, each["state"], *(_text(each[column]) for column in ("pid", "port", "restarts")), _exit(each, now))
             for name, each in found["processes"].items()
         ]
         rows += [
@@ -125,10 +125,9 @@ def _ago(micros: int) -> str:
     return clock.show_duration(max(0, micros) // size * size)
 
 
-def _exit(code: int | None) -> str:
-    from headrace.supervisor.child import show_exit
-
-    return "-" if code is None else show_exit(code)
+def _exit(each: dict[str, Any], now: int) -> str:
+    """How and when a process last exited, whether or not it was started again."""
+    return "-" if each["exit"] is None else f"{each['exit_reason']}, {_ago(now - each['exited_at'])} ago"
 
 
 def _text(value: Any) -> str:
