@@ -22,7 +22,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> int:
 
     The exit code is 0 when everything is ready and 1 when it is not.
     """
-    from headrace import config
+    from headrace import config, project
     from headrace.clock import SystemClock
     from headrace.supervisor import place
     from headrace.supervisor.report import report
@@ -30,7 +30,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> int:
 
     loaded, now = config.load(path, env=env), SystemClock().now()
     with open_log(loaded) as log:
-        found = report(loaded, place.place(loaded), log, now)
+        found = report(loaded, place.place(loaded), log, now, lambda: project.load(path, env).plan())
     if as_json:
         data_json(found)
     else:
@@ -54,6 +54,8 @@ def show(found: dict[str, Any], now: int) -> None:
             for part, each in (process["components"] or {}).items()
         ]
         table(("process", "state", "pid", "port", "restarts", "last exit"), rows)
+    if found["definitions"]["says"]:
+        data(f"\n{found['definitions']['says']}")
     for name, stream in found["streams"].items():
         data(f"\nstream {name}: {_counts(stream)}")
     for name, kept in found["lake"].items():

@@ -5,14 +5,17 @@ Nothing in the file is believed that the machine does not confirm: a process is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headrace.clock import MILLISECOND, SECOND
 from headrace.config import Config, names
 from headrace.log.protocol import Log
+from headrace.plan.model import Plan
 from headrace.standing import alarms, streams
 from headrace.supervisor import place, process, services
 from headrace.supervisor.place import Place
+from headrace.supervisor.plan_record import compare_plans
 from headrace.topics import STATUS, last_status
 
 RECORDED = ("since", "restarts", "exit", "exited_at", "exit_reason", "log", "port", "url", "components")
@@ -20,14 +23,15 @@ RECORDED = ("since", "restarts", "exit", "exited_at", "exit_reason", "log", "por
 COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate", "process.spark")
 
 
-def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
-    """Everything `headrace status` tells.
+def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], Plan]) -> dict[str, Any]:
+    """Everything `headrace status` tells; `load` gives the plan as it is written now.
 
     Returns
     -------
     dict
         `state` (ready, starting, degraded, failed, stopping or stopped), the processes by name, each with its last
-        exit, after them the project's own services, and under `streams`,
+        exit, after them the project's own services, what differs between the `definitions` that run and those that
+        are written, and under `streams`,
         `lake`, `tile_sets`, `alarms`, `skew`, `labels`, `models` and `views` what the components last said, with
         its age in seconds.
     """
@@ -49,6 +53,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "supervisor": None if supervisor is None else supervisor.pid,
         "url": (processes.get("serve") or {}).get("url"),
         "processes": processes | _services(config),
+        "definitions": compare_plans(where, processes, load),
         "told_seconds_ago": {name: round((now - at) / SECOND, 1) for name, (at, _) in told.items()},
         "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
