@@ -224,6 +224,20 @@ def test_a_ready_child_that_is_killed_makes_the_whole_degraded_until_it_is_back(
     assert tried.supervisor.state == "ready"
 
 
+def test_the_last_exit_of_a_child_is_still_known_when_it_runs_again(stage):
+    tried = stage(Child("one", python(SLEEPS), at_once))
+    tried.supervisor.start()
+    tried.until("ready")
+    tried.supervisor.watched[0].process.kill()
+    tried.until("restarting")
+    tried.now.at += 1
+    tried.until("ready")
+    record = tried.stored["processes"]["one"]
+    assert (record["state"], record["restarts"]) == ("ready", 1)
+    assert (record["exit"], record["exit_reason"]) == (-signal.SIGKILL, "was ended by SIGKILL")
+    assert record["exited_at"] == 1_000_000
+
+
 def test_a_child_that_keeps_exiting_is_given_up_with_the_end_of_its_log(stage):
     tried = stage(Child("one", python("print('out of luck', flush=True); raise SystemExit(1)"), never))
     tried.supervisor.start()
@@ -319,7 +333,7 @@ def test_stopping_asks_and_waits(where):
     supervisor.start()
     until(lambda: logfile.last_lines(where.log("one"), 1) == ["up"])
     supervisor.stop()
-    assert supervisor.watched[0].code == 0
+    assert supervisor.watched[0].last_exit.code == 0
     assert not any("killing" in line for line in said)
     assert (place.read_status(where) or {})["state"] == "stopped"
     assert "one exited with code 0" in logfile.last_lines(where.log("one"), 1)[0]
@@ -345,7 +359,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_or_on_a_second_s
     began = time.monotonic()
     supervisor.stop(hurry=lambda: hurry)
     assert time.monotonic() - began < 10
-    assert supervisor.watched[0].code == -signal.SIGKILL
+    assert supervisor.watched[0].last_exit.code == -signal.SIGKILL
     assert said[-1] == "one: does not end by itself, killing it"
     assert place.recorded(where) == []
 

@@ -21,7 +21,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from headrace.clock import SECOND, show_duration
-from headrace.config import Config, names
+from headrace.config import FILE, Config, names
 from headrace.config import load as load_config
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
@@ -49,6 +49,14 @@ class Project:
     def loader(self) -> Callable[[], Project]:
         """What loads the same project in another process."""
         return partial(load, self.config.root, self.config.env)
+
+    def files(self) -> list[Path]:
+        """The files that definitions may come from: the settings, the features file and what it imports beside it."""
+        folder = self.config.features.parent
+        imported = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        beside = {Path(file) for file in imported if file and Path(file).is_relative_to(folder)}
+        own = {self.config.root / FILE, self.config.features, *folder.glob("*.py")}
+        return sorted(own | {file for file in beside if ".venv" not in file.parts})
 
     @property
     def streams(self) -> tuple[Stream, ...]:

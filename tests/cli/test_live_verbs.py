@@ -25,7 +25,7 @@ from headrace.cli.main import main
 from headrace.cli.tail import as_object
 from headrace.clock import HOUR, SystemClock
 from headrace.log.record import Record
-from headrace.supervisor import place, process, stack, up
+from headrace.supervisor import place, process, services, stack, up
 from headrace.supervisor.child import Child, Process
 from headrace.topics import open_log, topics
 
@@ -404,6 +404,32 @@ def test_logs_of_one_process_and_of_all(shop, ask):
     assert ask("logs", "-n", "1")[1] == "spark      d\nserve      c\n"
     code, _, err = ask("logs", "serv")
     assert (code, "Did you mean 'serve'?" in err) == (2, True)
+
+
+def test_status_says_how_and_when_a_process_that_runs_again_was_killed(shop, ask):
+    exited = {"exit": -signal.SIGKILL, "exited_at": SystemClock().now() - HOUR, "exit_reason": "was ended by SIGKILL"}
+    record = {"state": "ready", "since": 0, "restarts": 1, "log": "", **exited}
+    place.write_status(place.place(shop), {"state": "ready", "processes": {"spark": record}})
+    assert ask("status")[1].splitlines()[-1].endswith("was ended by SIGKILL, 1h ago")
+    told = json.loads(ask("status", "--json")[1])["processes"]["spark"]
+    assert {name: told[name] for name in exited} == exited
+
+
+def test_logs_show_every_process_that_status_lists(shop, ask):
+    where, record = place.place(shop), {"state": "stopped", "since": 0, "restarts": 0, "exit": None, "log": ""}
+    place.write_status(where, {"state": "ready", "processes": dict.fromkeys(("spark", "archive", "serve"), record)})
+    for local in services.of(shop):
+        local.service.folder.mkdir(parents=True)
+        local.service.log.write_text(f"said by {local.name}\n")
+        known = {"address": "127.0.0.1:7", "pid": None, "stopped": False}
+        local.service.file.write_text(json.dumps(known))
+    for name in ("spark", "archive", "serve"):
+        where.log(name).parent.mkdir(parents=True, exist_ok=True)
+        where.log(name).write_text(f"said by {name}\n")
+    listed = json.loads(ask("status", "--json")[1])["processes"]
+    assert list(listed) == ["spark", "archive", "serve", "kafka", "redis"]
+    assert [ask("logs", name)[1] for name in listed] == [f"said by {name}\n" for name in listed]
+    assert sorted(line.split()[-1] for line in ask("logs")[1].splitlines()) == sorted(listed)
 
 
 # A whole life, in processes of its own: the supervisor is started by `detach` exactly as `up --detach` does.

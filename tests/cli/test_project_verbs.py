@@ -69,6 +69,15 @@ def test_check_of_a_broken_project_gives_the_same_as_json(shop, ask):
     assert (error["code"], error["where"]) == ("broken-features", "features.py:2")
 
 
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("verb", [("check",), ("up",), ("up", "--detach"), ("run", "spark"), ("run", "pipeline")])
+def test_real_time_mode_on_the_embedded_log_is_refused_by_every_verb_that_would_run_it(ask, golden, monkeypatch, verb):
+    monkeypatch.setenv("HEADRACE_PIPELINE_MODE", "real-time")
+    code, out, err = ask(*verb)
+    assert (code, out) == (2, "")
+    golden("cli/real_time_embedded", err)
+
+
 def test_a_project_elsewhere_can_be_named(shop, ask, monkeypatch):
     monkeypatch.chdir(shop.parent)
     assert ask("check")[0] == 2

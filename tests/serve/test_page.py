@@ -99,6 +99,17 @@ def test_alarms_are_told_in_sentences_on_the_page_and_in_its_twin(world):
     assert world.get("/status.json").json()["alarms"] == [alarm]
 
 
+def test_the_page_says_that_what_runs_is_older_than_what_is_written(world):
+    world.pipeline()
+    assert '<p id="definitions" role="status"></p>' in world.get("/").text
+    edited = {"older": ["spark"], "changes": [], "error": None, "says": "What runs (spark) is older: view <a> changed."}
+    world.serving.monitor._log.append(world.serving.monitor._topic, json.dumps(edited).encode(), key=b"definitions")
+    world.clock.advance("2s")
+    world.serving.monitor.tick()
+    assert ">What runs (spark) is older: view &lt;a&gt; changed.</p>" in world.get("/").text
+    assert world.get("/status.json").json()["definitions"] == edited
+
+
 def test_a_view_can_be_read_from_the_page_without_javascript(world):
     world.pipeline()
     page = world.get("/").text

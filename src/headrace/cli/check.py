@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 def command(path: Path | None, env: str | None, as_json: bool) -> None:
     """Say what is wrong with the project, or that nothing is."""
     from headrace import project
+    from headrace.plan.capability import refuse_impossible_mode
     from headrace.serve.terms import refuse_unusable
 
     loaded = project.load(path, env)
     loaded.check_schemas()
     refuse_unusable(loaded.config)
+    refuse_impossible_mode(loaded.config)
     _refuse_unreadable(loaded)
     plan = loaded.plan()
     counts = {

@@ -22,19 +22,21 @@ LOOK = 0.2
 def command(name: str | None, path: Path | None, env: str | None, follow: bool, lines: int) -> None:
     """Show what the processes have said.
 
-    NAME is a process that `headrace status` lists, or supervisor (which writes a file after `up --detach`); without it
-    all of them are shown, each line with its process in front.
+    NAME is a process that `headrace status` lists, the project's own kafka and redis included, or supervisor (which
+    writes a file after `up --detach`); without it all of them are shown, each line with its process in front.
     """
     from headrace import config
-    from headrace.supervisor import logfile, place
+    from headrace.supervisor import logfile, place, services
 
-    where = place.place(config.load(path, env=env))
-    processes = (place.read_status(where) or {}).get("processes", {})
-    known_names = [*(processes or ("spark", "serve")), "supervisor"]
-    if name is not None and name not in known_names:
-        hint = did_you_mean(name, known_names)
+    loaded = config.load(path, env=env)
+    where = place.place(loaded)
+    processes = (place.read_status(where) or {}).get("processes") or ("spark", "serve")
+    every = {known: where.log(known) for known in processes} | services.logs(loaded)
+    every["supervisor"] = where.log("supervisor")
+    if name is not None and name not in every:
+        hint = did_you_mean(name, every)
         raise UsageError("bad-usage", "There is no such process.", got=shown(name), hint=hint)
-    files = {known: where.log(known) for known in known_names if name in (None, known)}
+    files = every if name is None else {name: every[name]}
     added = logfile.follow(files, _pause) if follow else iter(())
     for known, file in files.items():
         for line in logfile.last_lines(file, lines):

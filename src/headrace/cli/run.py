@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
 from headrace.clock import SECOND
+
+if TYPE_CHECKING:
+    from headrace.project import Project
 
 INTERRUPTED = 130
 DRAIN = 30.0
@@ -39,14 +42,14 @@ def spark(path: Path | None, env: str | None) -> int:
 
     Parts that `processes.separate` names are left out; each runs by its own command.
     """
-    return _run(path, env, "headrace.spark.application")
+    return _run(path, env, "spark", "headrace.spark.application")
 
 
 @command.command("pipeline")
 @options.project_options
 def pipeline(path: Path | None, env: str | None) -> int:
     """Run the pipeline alone: events in, tiles out."""
-    return _run(path, env, "headrace.spark.application", only="pipeline")
+    return _run(path, env, "pipeline", "headrace.spark.application", only="pipeline")
 
 
 @command.command("archive")
@@ -54,14 +57,14 @@ def pipeline(path: Path | None, env: str | None) -> int:
 @click.option("--accept-loss", is_flag=True, help="Go on after records that retention removed too early.")
 def archive(path: Path | None, env: str | None, accept_loss: bool) -> int:
     """Run the archive alone: every record into the lake, once."""
-    return _run(path, env, "headrace.spark.application", only="archive", accept_loss=accept_loss)
+    return _run(path, env, "archive", "headrace.spark.application", only="archive", accept_loss=accept_loss)
 
 
 @command.command("late")
 @options.project_options
 def late(path: Path | None, env: str | None) -> int:
     """Run the late lane alone: late events from the lake into the tiles."""
-    return _run(path, env, "headrace.spark.application", only="late")
+    return _run(path, env, "late", "headrace.spark.application", only="late")
 
 
 @command.command("serve")
@@ -69,9 +72,7 @@ def late(path: Path | None, env: str | None) -> int:
 @click.option("--port", type=click.IntRange(0, 65_535), metavar="N", help="The port; 0 takes a free one.")
 def serve(path: Path | None, env: str | None, port: int | None) -> int:
     """Run serving: tiles in, feature values over HTTP out."""
-    from headrace import project
-
-    loaded = project.load(path, env)
+    loaded = _load(path, env, "serve")
     # Requests under way have their own time to end, which may be long.
     with stopping(max(DRAIN, loaded.config.serve.drain / SECOND + DRAIN / 2)) as stop:
         from headrace.serve import server
@@ -84,31 +85,40 @@ def serve(path: Path | None, env: str | None, port: int | None) -> int:
 @options.project_options
 def score(path: Path | None, env: str | None) -> int:
     """Run scoring: events in, predictions out."""
-    return _run(path, env, "headrace.instream.process")
+    return _run(path, env, "score", "headrace.instream.process")
 
 
 @command.command("audit")
 @options.project_options
 def audit(path: Path | None, env: str | None) -> int:
     """Run the audit: what was served beside what was known."""
-    return _run(path, env, "headrace.audit.process")
+    return _run(path, env, "audit", "headrace.audit.process")
 
 
 @command.command("evaluate")
 @options.project_options
 def evaluate(path: Path | None, env: str | None) -> int:
     """Run the evaluation alone: predictions beside the labels that have come."""
-    return _run(path, env, "headrace.spark.application", only="evaluate")
+    return _run(path, env, "evaluate", "headrace.spark.application", only="evaluate")
 
 
-def _run(path: Path | None, env: str | None, module: str, **chosen: Any) -> int:
-    """Run a module's `main` until it is asked to end; it is loaded when it is known how to."""
-    from headrace import project
-
-    loaded = project.load(path, env)
+def _run(path: Path | None, env: str | None, name: str, module: str, **chosen: Any) -> int:
+    """Run a module's `main` as a process of the project until it is asked to end."""
+    loaded = _load(path, env, name)
     with stopping() as stop:
         import_module(module).main(loaded.plan(), loaded.config, stop.event, **chosen)
     return stop.code
+
+
+def _load(path: Path | None, env: str | None, name: str) -> Project:
+    """Load the project for one of its processes, and leave behind what that runs."""
+    from headrace import project
+    from headrace.supervisor.place import place
+    from headrace.supervisor.plan_record import record_plan
+
+    loaded = project.load(path, env)
+    record_plan(place(loaded.config), name, loaded.plan())
+    return loaded
 
 
 class Stop:

@@ -23,7 +23,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> int:
 
     The exit code is 0 when everything is ready and 1 when it is not.
     """
-    from headrace import config
+    from headrace import config, project
     from headrace.clock import SystemClock
     from headrace.supervisor import place
     from headrace.supervisor.report import report
@@ -31,7 +31,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> int:
 
     loaded, now = config.load(path, env=env), SystemClock().now()
     with open_log(loaded) as log:
-        found = report(loaded, place.place(loaded), log, now)
+        found = report(loaded, place.place(loaded), log, now, lambda: project.load(path, env).plan())
     if as_json:
         data_json(found)
     else:
@@ -46,7 +46,7 @@ def show(found: dict[str, Any], now: int) -> None:
     if found["processes"]:
         data("")
         rows = [
-            (name, each["state"], _text(each["pid"]), _text(each["port"]), f"{each['restarts']}", _exit(each["exit"]))
+            (name, each["state"], *(_text(each[column]) for column in ("pid", "port", "restarts")), _exit(each, now))
             for name, each in found["processes"].items()
         ]
         rows += [
@@ -55,6 +55,8 @@ def show(found: dict[str, Any], now: int) -> None:
             for part, each in (process["components"] or {}).items()
         ]
         table(("process", "state", "pid", "port", "restarts", "last exit"), rows)
+    if found["definitions"]["says"]:
+        data(f"\n{found['definitions']['says']}")
     for name, stream in found["streams"].items():
         data(f"\nstream {name}: {_counts(stream)}")
     for name, kept in found["lake"].items():
@@ -125,10 +127,9 @@ def _ago(micros: int) -> str:
     return clock.show_duration(max(0, micros) // size * size)
 
 
-def _exit(code: int | None) -> str:
-    from headrace.supervisor.child import show_exit
-
-    return "-" if code is None else show_exit(code)
+def _exit(each: dict[str, Any], now: int) -> str:
+    """How and when a process last exited, whether or not it was started again."""
+    return "-" if each["exit"] is None else f"{each['exit_reason']}, {_ago(now - each['exited_at'])} ago"
 
 
 def _text(value: Any) -> str:

@@ -49,6 +49,7 @@ def command(
     """
     from headrace import project
     from headrace.config import names
+    from headrace.plan.capability import refuse_impossible_mode
     from headrace.supervisor import place, stack
     from headrace.supervisor import up as running
     from headrace.topics import STATUS
@@ -57,6 +58,7 @@ def command(
     # As variables, so that every process that is started says the same.
     os.environ.update({SETTINGS[name].variable: value for name, value in for_once.items() if value is not None})
     loaded = project.load(path, env)
+    refuse_impossible_mode(loaded.config)
     if detach:
         chosen = [] if port is None else ["--port", str(port)]
         again = stack.command("up", *chosen, path=path or loaded.config.root, env=loaded.config.env)

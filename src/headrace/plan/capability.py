@@ -6,6 +6,9 @@ Spark 4.3 (see ARCHITECTURE.md); what was not tried there counts as "no" until i
 
 from __future__ import annotations
 
+from headrace.config import Config
+from headrace.errors import ConfigError, shown
+
 MODES = ("batch", "micro-batch", "real-time")
 
 STAGES: dict[str, dict[str, str | None]] = {
@@ -47,3 +50,13 @@ def reason_against(stage: str, mode: str, format: str = "json", log: str = "kafk
     """
     needed = (STAGES[stage], STAGES.get(f"admit {format}", STAGES["admit"]), STAGES[f"read {log}"])
     return next((each[mode] for each in needed if each[mode]), None)
+
+
+def refuse_impossible_mode(config: Config) -> None:
+    """Refuse settings whose log cannot be read in the pipeline's mode, whatever the project defines."""
+    if STAGES[f"read {config.log_kind}"][config.mode] is None:
+        return
+    message = "Real-time mode needs Kafka: Spark reads event by event from no other log, and this log is embedded."
+    hint = 'Take Kafka (`headrace up --kafka`, or log.kind = "kafka"), or leave pipeline.mode at "micro-batch".'
+    where = config.origin["pipeline.mode"]
+    raise ConfigError("bad-setting", message, got=shown(config.mode), hint=hint, where=where)

@@ -49,6 +49,7 @@ class Monitor:
         self._archive: dict[str, Any] | None = None
         self._audit: dict[str, Any] | None = None
         self._evaluation: dict[str, Any] | None = None
+        self._definitions: dict[str, Any] = {}
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
         self._away: str | None = "log"
@@ -111,9 +112,10 @@ class Monitor:
 
     def _look_at_audit(self) -> None:
         """Less often than at the others: where no audit runs, its last words are looked for in vain."""
-        said = last_status(self._log, self._topic, ["audit", "evaluate"])
+        said = last_status(self._log, self._topic, ["audit", "evaluate", "definitions"])
         told = {name: found for name, (_, found) in said.items() if isinstance(found, dict)}
         self._audit, self._evaluation = told.get("audit"), told.get("evaluate")
+        self._definitions = told.get("definitions", {})
 
     def _lag_of(self, stream: str, stand: Mapping[str, Any]) -> Behind:
         """How much of a stream the pipeline has yet to read: up to what it last said, also when it has died since."""
@@ -163,6 +165,7 @@ class Monitor:
             "at": show_time(now),
             "project": self._names.project,
             "plan": self._plan.fingerprint,
+            "definitions": self._definitions,
             "ready": all(ready.values()),
             "waiting_for": [part for part, there in ready.items() if not there],
             "pipeline": None if not said else {"at": show_time(said["at"]), "age_ms": (now - said["at"]) / 1_000},

@@ -29,6 +29,7 @@ def render(status: Mapping[str, Any]) -> str:
     """The page for a status as `Monitor.status` gives it, perhaps with the dimensions of the process that is asked."""
     shown = (
         _head,
+        _definitions,
         _alarms,
         _figures,
         _streams,
@@ -77,6 +78,11 @@ def _state(status: Mapping[str, Any]) -> tuple[str, str]:
         return f"waiting for {', '.join(status['waiting_for'])}".replace("_", " "), "warn"
     silent = status["pipeline"]["age_ms"] > SILENT_MS
     return ("pipeline silent", "warn") if silent else ("ready", "good")
+
+
+def _definitions(status: Mapping[str, Any]) -> str:
+    """That what runs is older than what is written, and what differs; the script writes it anew."""
+    return f'<p id="definitions" role="status">{escape(status["definitions"].get("says", ""))}</p>'
 
 
 def _alarms(status: Mapping[str, Any]) -> str:

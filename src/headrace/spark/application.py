@@ -23,6 +23,7 @@ from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config import Config, names
 from headrace.errors import HeadraceError, MachineError
 from headrace.log.protocol import Log
+from headrace.plan.capability import refuse_impossible_mode
 from headrace.plan.model import Plan
 from headrace.run.session import local_session
 from headrace.run.slots import slots
@@ -219,6 +220,7 @@ def main(
     accept_loss: bool = False,
 ) -> None:
     """Run the components of a project that share a process, or only one of them, until told to stop."""
+    refuse_impossible_mode(config)
     clock = clock or SystemClock()
     chosen = together(plan, config) if only is None else [only]
     builds = builders(plan, config, accept_loss=accept_loss)

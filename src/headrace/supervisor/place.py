@@ -58,6 +58,10 @@ class Place:
         """Where a child says how it can be reached."""
         return self.data / "run" / f"{name}.json"
 
+    def plan(self, name: str) -> Path:
+        """Where a child leaves the outline of the plan that it runs."""
+        return self.data / "run" / f"{name}.plan.json"
+
     def log(self, name: str) -> Path:
         """What a child has said."""
         return self.data / "logs" / f"{name}.log"

@@ -5,26 +5,33 @@ Nothing in the file is believed that the machine does not confirm: a process is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headrace.clock import MILLISECOND, SECOND
 from headrace.config import Config, names
 from headrace.log.protocol import Log
+from headrace.plan.model import Plan
 from headrace.standing import alarms, streams
-from headrace.supervisor import place, process
+from headrace.supervisor import place, process, services
 from headrace.supervisor.place import Place
+from headrace.supervisor.plan_record import compare_plans
 from headrace.topics import STATUS, last_status
 
+RECORDED = ("since", "restarts", "exit", "exited_at", "exit_reason", "log", "port", "url", "components")
+"""What is shown of a process as it is recorded."""
 COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate", "process.spark")
 
 
-def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
-    """Everything `headrace status` tells.
+def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], Plan]) -> dict[str, Any]:
+    """Everything `headrace status` tells; `load` gives the plan as it is written now.
 
     Returns
     -------
     dict
-        `state` (ready, starting, degraded, failed, stopping or stopped), the processes by name, and under `streams`,
+        `state` (ready, starting, degraded, failed, stopping or stopped), the processes by name, each with its last
+        exit, after them the project's own services, what differs between the `definitions` that run and those that
+        are written, and under `streams`,
         `lake`, `tile_sets`, `alarms`, `skew`, `labels`, `models` and `views` what the components last said, with
         its age in seconds.
     """
@@ -45,7 +52,8 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "since": stored.get("since") if supervisor else None,
         "supervisor": None if supervisor is None else supervisor.pid,
         "url": (processes.get("serve") or {}).get("url"),
-        "processes": processes,
+        "processes": processes | _services(config),
+        "definitions": compare_plans(where, processes, load),
         "told_seconds_ago": {name: round((now - at) / SECOND, 1) for name, (at, _) in told.items()},
         "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
@@ -79,7 +87,16 @@ def _process(found: dict[str, Any], *, supervised: bool) -> dict[str, Any]:
     state = found.get("state")
     if not supervised and state != "failed":
         state = "orphaned" if lives else "stopped"
-    shown = {name: found.get(name) for name in ("since", "restarts", "exit", "log", "port", "url", "components")}
+    shown = {name: found.get(name) for name in RECORDED}
     if not lives:
         shown |= {"port": None, "url": None, "components": None}
     return {"state": state, "pid": identity.pid if lives and identity else None} | shown
+
+
+def _services(config: Config) -> dict[str, Any]:
+    """The project's own Kafka broker and Redis, where it has them: no children of the supervisor, so without exits."""
+    empty: dict[str, Any] = dict.fromkeys(RECORDED)
+    return {
+        name: {**empty, "state": found.state, "pid": found.pid, "port": found.port, "log": str(found.log)}
+        for name, found in services.standing(config).items()
+    }

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from headrace.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.config import Config
@@ -84,6 +85,33 @@ def wanted(config: Config, say: Say) -> Iterator[Local]:
             say(f"redis: the one at {redis.USUAL} is used")
         else:
             yield shared
+
+
+@dataclass(frozen=True)
+class LocalState:
+    """How a service of the project stands: `ready`, or `stopped` when it does not run."""
+
+    state: str
+    pid: int | None
+    port: int
+    log: Path
+
+
+def standing(config: Config) -> dict[str, LocalState]:
+    """The services that a project has on this machine, by name: those that run, and those that are to run again."""
+    found: dict[str, LocalState] = {}
+    for local in of(config):
+        expected, now = service.expected(local.service), service.running(local.service)
+        address = expected if now is None else now.address
+        if address is not None:
+            state, pid = ("stopped", None) if now is None else ("ready", now.pid)
+            found[local.name] = LocalState(state, pid, int(address.rpartition(":")[2]), local.service.log)
+    return found
+
+
+def logs(config: Config) -> dict[str, Path]:
+    """The log files of the services that a project has ever had on this machine."""
+    return {local.name: local.service.log for local in of(config) if local.service.log.is_file()}
 
 
 def running(config: Config) -> dict[str, str]:

@@ -34,6 +34,15 @@ FAILING = ("restarting", "hung")
 """States of a part of a child that make the whole degraded."""
 
 
+@dataclass(frozen=True)
+class ChildExit:
+    """How a child exited: its code, negative for a signal, when in microseconds, and the reason in words."""
+
+    code: int
+    at: int
+    reason: str
+
+
 @dataclass
 class Watched:
     """A child and how it is doing. Times ending in `_at` are of the steady clock, `since` is microseconds."""
@@ -47,7 +56,7 @@ class Watched:
     ready_at: float | None = None
     due_at: float = 0.0
     restarts: int = 0
-    code: int | None = None
+    last_exit: ChildExit | None = None
     why: str | None = None
     touched: int = 0
     touched_at: float = 0.0
@@ -180,7 +189,7 @@ class Supervisor:
         logfile.rotate(log)
         self._place.ready(name).unlink(missing_ok=True)
         watched.started, watched.started_at = self._clock.now(), self._now()
-        watched.ready_at, watched.code, watched.why, watched.details = None, None, None, {}
+        watched.ready_at, watched.why, watched.details = None, None, {}
         logfile.mark(log, f"{show_time(watched.started)} {name} starts")
         try:
             watched.process = Process(watched.child, self._place)
@@ -236,7 +245,8 @@ class Supervisor:
         logfile.mark(
             log, f"{show_time(self._clock.now())} {name} {how}, {now - watched.started_at:.1f} s after its start"
         )
-        watched.process, watched.code, watched.details = None, code, {}
+        watched.process, watched.details = None, {}
+        watched.last_exit = ChildExit(code, self._clock.now(), how)
         delay = watched.backoff.exited(at=now, healthy=healthy)
         refused = code in REFUSED and not self.was_ready
         if delay is not None and not refused:
@@ -266,7 +276,8 @@ class Supervisor:
         seconds = self._now() - watched.started_at
         said = f"{watched.child.name} {show_exit(code)}, {seconds:.1f} s after its start"
         logfile.mark(self._place.log(watched.child.name), f"{show_time(self._clock.now())} {said}")
-        watched.process, watched.code, watched.details = None, code, {}
+        watched.process, watched.details = None, {}
+        watched.last_exit = ChildExit(code, self._clock.now(), watched.why or show_exit(code))
         self._change(watched, "stopped")
         return True
 
@@ -296,11 +307,14 @@ def _missing(watched: Watched) -> str:
 
 def _record(watched: Watched, place: Place) -> dict[str, Any]:
     identity = None if watched.process is None else watched.process.identity
+    last = watched.last_exit
     return {
         "state": watched.state,
         "since": watched.since,
         "restarts": watched.restarts,
-        "exit": watched.code,
+        "exit": None if last is None else last.code,
+        "exited_at": None if last is None else last.at,
+        "exit_reason": None if last is None else last.reason,
         "log": str(place.log(watched.child.name)),
         **(identity._asdict() if identity is not None else {"pid": None}),
         **watched.details,

@@ -18,12 +18,13 @@ from headrace.log.protocol import Log
 from headrace.project import Project
 from headrace.serve.terms import refuse_unusable
 from headrace.supervisor import logfile, place, process, stack
+from headrace.supervisor.edits import EditWatch
 from headrace.supervisor.place import Place
 from headrace.supervisor.process import KILLED
 from headrace.supervisor.services import Say, Services
 from headrace.supervisor.signals import Signals
 from headrace.supervisor.supervise import GRACE, Supervisor
-from headrace.topics import create, open_log, topics
+from headrace.topics import STATUS, create, open_log, topics
 
 STARTING_LOOK, READY_LOOK = 0.1, 0.5
 SUPERVISOR = "supervisor"
@@ -60,13 +61,16 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
             stack.refuse_taken(config.host, chosen)
         services = Services(config, say)
         services.start()
-        with open_log(config) as log, Signals() as signals:
+        status = stack.command("status", "--json", path=path or config.root, env=config.env)
+        edits = EditWatch(project.files, status, names(config).topic(STATUS), say)
+        with open_log(config) as log, Signals() as signals, edits:
             wanted = topics(project.plan(), names(config), config.partitions)
             create(log, wanted)
             say(f"topics: {len(wanted)} ready ({time.monotonic() - began:.1f} s)")
 
             def look(supervisor: Supervisor) -> None:
                 services.look()
+                edits.look(supervisor, log)
                 watch(supervisor, log)
 
             about = {"project": config.name, "env": config.env, "root": str(config.root)}

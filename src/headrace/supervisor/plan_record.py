@@ -1,0 +1,78 @@
+"""What each process of a project runs, held against what its files say now.
+
+A process writes the outline of its plan when it starts (`record_plan`). `headrace status` loads the definitions and
+compares; the supervisor asks it to whenever a file was edited (`supervisor.edits`), so that the page shows it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.errors import HeadraceError
+from headrace.plan.model import Plan
+from headrace.plan.outline import Outline, difference, outline
+from headrace.supervisor.place import Place
+from headrace.whole import write_whole
+
+RESTART = "`headrace down` and `headrace up` run what is written."
+CURRENT: Mapping[str, Any] = {"older": [], "changes": [], "error": None, "says": ""}
+"""What is said when every process runs what is written."""
+
+
+def record_plan(where: Place, name: str, plan: Plan) -> None:
+    """Leave behind what this process runs. Without it the process works just as well, and is compared with nothing."""
+    with contextlib.suppress(OSError):
+        where.plan(name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(where.plan(name), json.dumps({"pid": os.getpid(), "outline": outline(plan)}))
+
+
+def compare_plans(where: Place, processes: Mapping[str, Any], load: Callable[[], Plan]) -> dict[str, Any]:
+    """What differs between the plans of running processes and the one that is written.
+
+    Parameters
+    ----------
+    processes
+        The processes with their pids; those that do not run have none.
+    load
+        Loads the written plan; asked only when there is something to compare it with.
+
+    Returns
+    -------
+    dict
+        `older`, the processes that run something else; `changes`, what was added, changed and removed since; `error`,
+        why the files cannot be loaded; and `says`, all of it in a sentence.
+    """
+    running = {name: found for name, each in processes.items() if (found := _running(where, name, each["pid"]))}
+    if not running:
+        return dict(CURRENT)
+    try:
+        written = outline(load())
+    except HeadraceError as error:
+        says = f"The definitions cannot be loaded as they are written now: {error.brief}"
+        return {"older": [], "changes": [], "error": error.brief, "says": says}
+    changes = {name: difference(found, written) for name, found in running.items()}
+    older = [name for name, found in changes.items() if found]
+    every = sorted({change for found in changes.values() for change in found})
+    if not older:
+        return dict(CURRENT)
+    listed = ", ".join(map(str, every))
+    return {
+        "older": older,
+        "changes": [{"kind": each.kind, "name": each.name, "change": each.change} for each in every],
+        "error": None,
+        "says": f"What runs ({', '.join(older)}) is older than what is written: {listed}. {RESTART}",
+    }
+
+
+def _running(where: Place, name: str, pid: int | None) -> Outline | None:
+    """The outline of a running process; None when it has left none."""
+    try:
+        found = json.loads(where.plan(name).read_text(encoding="utf-8"))
+        written: Outline = found["outline"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return written if pid is not None and found.get("pid") == pid else None
