@@ -15,7 +15,7 @@ from tests.serve.process import PATIENCE, answer, ended, served, until
 pytestmark = pytest.mark.xdist_group("live")
 
 HEAD = "POST /v1/features HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n"
-BODY = b'{"read": "users", "keys": ["ann", "bob"]}'
+BODY = b'{"view": "users", "keys": ["ann", "bob"]}'
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def test_a_caller_that_does_not_read_is_given_up(monkeypatch):
     monkeypatch.setattr("headrace.serve.connections.UNREAD", 0.2)
     world = World(Limits(max_body=50_000_000))
     # More than the system itself would keep for somebody who may read it one day.
-    asked = json.dumps({"read": "users", "keys": ["x" * 20_000] * 1_000}).encode()
+    asked = json.dumps({"view": "users", "keys": ["x" * 20_000] * 1_000}).encode()
     with running(world) as url, socket.socket() as where:
         where.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         where.connect(("127.0.0.1", port_of(url)))

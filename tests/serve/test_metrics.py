@@ -37,7 +37,7 @@ def test_requests_reads_and_how_things_stand_are_counted(world):
     world.get("/v1/features/users/ann")
     world.get("/v1/features/users/nobody")
     world.get("/v1/features/usres/ann")
-    world.post(read="users", keys=["ann", "bob"])
+    world.post(view="users", keys=["ann", "bob"])
     world.clock.advance("40s")
     world.get("/v1/features/users/ann")
     told = read(world.get("/metrics").text)

@@ -123,7 +123,7 @@ def test_asked_to_end_it_answers_what_was_asked_and_leaves_nobody_behind(tmp_pat
             ending = threading.Thread(target=lambda: answers.append(process.end()))
             ending.start()
             time.sleep(0.5)
-            body = b'{"read": "users", "keys": ["ann"]}'
+            body = b'{"view": "users", "keys": ["ann"]}'
             where.sendall(body + b" " * (40 - len(body)))
             assert where.recv(65_536).startswith(b"HTTP/1.1 200")
         ending.join(30)

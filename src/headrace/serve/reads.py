@@ -137,7 +137,7 @@ def set_json(
     """What is said of a feature set: as old as the oldest of its parts, and each part's own freshness."""
     t = next(iter(answers.values())).at
     return {
-        "set": of.name,
+        "view": of.name,
         "key": dict(key),
         "features": row_json(of, model_row(of, answers, requests, t)),
         "at": show_time(t),
