@@ -95,7 +95,7 @@ def test_others_have_their_turn_while_many_keys_are_read(world):
     transport, order = httpx.ASGITransport(world.serving.app), []
 
     async def asked():
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
 
             async def many():
                 await client.post("/v1/features", json={"view": "users", "keys": ["ann"] * 1_000})

@@ -101,7 +101,7 @@ class Shop:
         transport = httpx.ASGITransport(self.serving.app, raise_app_exceptions=False)
 
         async def asked() -> httpx.Response:
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.request(method, path, **more)
 
         return asyncio.run(asked())

@@ -81,7 +81,7 @@ class Shop:
     def get(self, path: str) -> httpx.Response:
         async def asked() -> httpx.Response:
             transport = httpx.ASGITransport(self.serving.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.get(path)
 
         return asyncio.run(asked())

@@ -34,7 +34,7 @@ AT: Json = {
 REFUSALS = {
     "400": "The request makes no sense.",
     "401": "An API key is needed.",
-    "403": "The API key does not have the role.",
+    "403": "The API key does not have the role, or the request is to another host or of a foreign page.",
     "404": "There is nothing of that name.",
     "408": "The request was sent too slowly.",
     "413": "The request is too large.",
