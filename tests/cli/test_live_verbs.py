@@ -23,11 +23,12 @@ from headrace.cli import run
 from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.cli.tail import as_object
-from headrace.clock import HOUR, SystemClock
+from headrace.clock import HOUR, SystemClock, show_time
 from headrace.log.record import Record
 from headrace.supervisor import place, process, stack, up
 from headrace.supervisor.child import Child, Process
 from headrace.topics import open_log, topics
+from tests.moments import refuse_numbers_in
 
 ROWS = [
     {"id": "p1", "card": "42", "amount": 10.5, "country": "DE", "at": "2026-01-01T00:00:00Z"},
@@ -52,6 +53,7 @@ def ask(capsys):
     def asked(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
         said = capsys.readouterr()
+        refuse_numbers_in(said.out)
         return code, said.out, said.err
 
     return asked
@@ -455,7 +457,10 @@ def test_status_tells_what_the_components_said(shop, ask, golden):
     tiles = {"batch": 7, "batch_ms": 450, "state_rows": 1234, "dropped_by_watermark": 0}
     with open_log(shop) as log:
         log.create_topic("headrace.status", compacted=True)
-        alarm = {"since": SystemClock().now() - HOUR, "says": "Partition 1 of payments: 12.5 % late, usually 0.2 %."}
+        alarm = {
+            "since": show_time(SystemClock().now() - HOUR),
+            "says": "Partition 1 of payments: 12.5 % late, usually 0.2 %.",
+        }
         pipeline = {"streams": {"payments": stream}, "tile_sets": {"payments.by_card": tiles}}
         pipeline["alarms"] = [alarm]
         log.append("headrace.status", json.dumps(pipeline).encode(), key=b"pipeline")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.backoff import LONGEST, Backoff
-from headrace.clock import Clock, SystemClock
+from headrace.clock import Clock, SystemClock, show_time
 from headrace.errors import HeadraceError
 from headrace.spark.component import Component
 
@@ -103,7 +103,7 @@ class ComponentThread:
         return {
             "state": self.state,
             "ready": self.is_ready,
-            "since": self.since,
+            "since": show_time(self.since),
             "restarts": self.restarts,
             "error": self.error,
         }

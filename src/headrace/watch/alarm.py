@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.clock import show_time
+
 WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
 
 
@@ -49,7 +51,7 @@ class Alarm:
             "kind": self.kind,
             "rate": None if self.rate is None else round(self.rate, 6),
             "usual": None if self.usual is None else round(self.usual, 6),
-            "since": self.since,
+            "since": show_time(self.since),
             "says": self.says,
         }
 
