@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -441,6 +442,27 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
     assert ask("down") == (0, "", "Ended 2 processes.\n")
     code, out, _ = ask("status")
     assert (code, out.startswith("shop: stopped\n")) == (1, True)
+
+
+def test_logs_show_what_processes_said_and_no_terminal_obeys_it(shop, ask):
+    file = place.place(shop).log("serve")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("plain\ttext\n\x1b[2Jmoved\x07\n")
+    assert ask("logs", "serve")[1] == "plain\ttext\n\\x1b[2Jmoved\\x07\n"
+
+
+def test_what_a_verb_writes_is_for_nobody_else_but_a_project_is_as_it_was(shop, ask):
+    before = os.umask(0o022)
+    try:
+        assert ask("init", "other")[0] == 0
+        assert ask("send", "payments", "payments.jsonl")[0] in (0, 1)
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in (shop.root / "other").glob("*.*")} == {0o644}
+    log = [file for file in shop.data.rglob("*") if "log" in file.parts]
+    assert log
+    assert [file for file in log if file.stat().st_mode & 0o077] == []
 
 
 def test_a_detached_supervisor_that_gives_up_says_why_and_fails(shop):

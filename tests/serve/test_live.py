@@ -246,3 +246,18 @@ def test_a_caller_that_does_not_read_is_given_up(monkeypatch):
         until(lambda: metrics.connections == 1)
         until(lambda: metrics.connections == 0)
         assert time.monotonic() - began < world.serving.terms.idle
+
+
+def test_what_a_caller_writes_is_one_line_of_the_log_that_no_terminal_obeys(impatient):
+    path = "/v1/features/users/%1b%5b2J%0aforged%c2%9b?at=2026-01-01T00:00:00Z"
+    assert impatient.ask(path)[0] == 503
+    file = impatient.folder / "said"
+    said = until(lambda: "forged" in (text := file.read_text()) and text)
+    assert "GET /v1/features/users/\\x1b[2Jforged\\x9b: The lake" in said
+    assert said.replace("\n", "").isprintable()
+
+
+def test_nobody_else_may_read_what_a_process_writes(impatient):
+    files = [file for file in (impatient.folder / ".headrace").rglob("*") if not file.is_symlink()]
+    assert {"serve.json", "data.mdb"} <= {file.name for file in files}
+    assert [file for file in files if file.stat().st_mode & 0o077] == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, table, talk
+from headrace.cli.output import data, data_json, line, table, talk
 from headrace.cli.size import show_size
 from headrace.clock import SECOND, show_duration, show_time
 
@@ -120,7 +120,7 @@ def _show(tile_sets: dict[str, Any], *, inspected: bool) -> None:
         data(f"{name}: {_about(each)}")
         if each["hot_keys"]:
             listed = ", ".join(f"{_key(hot['key'])} {100 * hot['share']:.1f} %" for hot in each["hot_keys"][:5])
-            data(f"{name}: of the last {each['hot_keys_of']:,} events {listed}")
+            line(f"{name}: of the last {each['hot_keys_of']:,} events {listed}")
 
 
 def _cells(held: dict[str, Any]) -> list[str]:

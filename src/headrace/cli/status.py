@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, table
+from headrace.cli.output import data, data_json, line, table
 from headrace.clock import micros
 
 NOT_READY = 1
@@ -66,7 +66,7 @@ def show(found: dict[str, Any], now: int) -> None:
     if found["skew"].get("compared"):
         data(f"skew: {_skew(found['skew'])}")
     for alarm in found["alarms"]:
-        data(f"alarm for {_ago(now - micros(alarm['since']))}: {alarm['says']}")
+        line(f"alarm for {_ago(now - micros(alarm['since']))}: {alarm['says']}")
     told = found["told_seconds_ago"]
     if found["state"] != "ready" and told:
         data(f"\nThe pipeline last spoke {_ago(int(told.get('pipeline', 0) * 1_000_000))} ago.")
