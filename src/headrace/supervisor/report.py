@@ -15,7 +15,7 @@ from headrace.supervisor import place, process
 from headrace.supervisor.place import Place
 from headrace.topics import STATUS, last_status
 
-COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate", "process.spark")
+COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate", "process.spark", "late")
 
 
 def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         for name, found in (stored.get("processes") or {}).items()
     }
     told = last_status(log, names(config).topic(STATUS), COMPONENTS)
-    pipeline, serve, archive, score, audit, evaluation, spark = (
+    pipeline, serve, archive, score, audit, evaluation, spark, late = (
         told.get(component, (0, {})) for component in COMPONENTS
     )
     return {
@@ -50,7 +50,7 @@ def report(config: Config, where: Place, log: Log, now: int) -> dict[str, Any]:
         "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
-        "alarms": alarms(archive[1], pipeline[1], audit[1], evaluation[1], spark[1]),
+        "alarms": alarms(archive[1], pipeline[1], late[1], audit[1], evaluation[1], spark[1]),
         "skew": audit[1].get("skew", {}),
         "labels": evaluation[1].get("labels", {}),
         "models": score[1].get("models", {}),
