@@ -46,7 +46,7 @@ class Request:
     @property
     def raw(self) -> bytes:
         """Its bytes."""
-        head = [f"{'POST' if self.body else 'GET'} {self.path} HTTP/1.1", "Host: bench"]
+        head = [f"{'POST' if self.body else 'GET'} {self.path} HTTP/1.1", "Host: localhost"]
         if self.body:
             head += ["Content-Type: application/json", f"Content-Length: {len(self.body.encode())}"]
         return "\r\n".join([*head, "", self.body]).encode()

@@ -60,10 +60,10 @@ def batches(cards: Sequence[str], each: int = BATCH) -> list[Request]:
     """Several keys each.
 
     >>> batches(["a", "b", "c", "d"], each=2)[1].body
-    '{"read": "cards", "keys": [{"card": "c"}, {"card": "d"}]}'
+    '{"view": "cards", "keys": [{"card": "c"}, {"card": "d"}]}'
     """
     bodies = [[{"card": card} for card in cards[at : at + each]] for at in range(0, len(cards), each)]
-    return [Request("/v1/features", json.dumps({"read": "cards", "keys": keys})) for keys in bodies]
+    return [Request("/v1/features", json.dumps({"view": "cards", "keys": keys})) for keys in bodies]
 
 
 def _reads(mix: Mix, size: Size) -> list[Result]:

@@ -133,7 +133,7 @@ def _served(server: Served) -> int:
     held = 0
     for first in range(0, KEYS, ASKED):
         keys = [{"card": card(number)} for number in range(first, first + ASKED)]
-        answers = server.post("/v1/features", {"read": "cards", "keys": keys})["answers"]
+        answers = server.post("/v1/features", {"view": "cards", "keys": keys})["answers"]
         held += sum(answer["features"]["count_1d"] for answer in answers)
     return held
 

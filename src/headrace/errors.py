@@ -128,6 +128,8 @@ CODES: dict[str, str] = {
     "model-down": "The process of a model's version has ended; it is started again.",
     "no-key": "A request needs an API key, and brings none that the server knows.",
     "wrong-role": "An API key does not have the role that a request needs.",
+    "foreign-host": "A request without API keys is to a host that is not this machine.",
+    "foreign-origin": "A browser sends a request of a page that did not come from the server.",
     "bad-key": "A configured API key, its role or its file cannot be used.",
     "unprotected": "Serving would listen beyond this machine without API keys.",
     "bad-certificate": "The certificate or key for https cannot be used.",

@@ -162,7 +162,7 @@ def _seen(monoid: Sketch, state: Any) -> Any:
         case Distinct():
             return round(sketch.get_estimate())
         case Quantiles():
-            return [sketch.get_quantile(step / 20) for step in range(21)]
+            return (sketch.values.tolist(), sketch.weights.tolist())
     import datasketches
 
     return sorted(sketch.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES, 0))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.cli.main import main
+from tests.moments import refuse_numbers_in
 
 Ask = Callable[..., tuple[int, str, str]]
 
@@ -16,6 +17,8 @@ def asking(capsys: Any, verb: str) -> Ask:
     def ask(*arguments: str) -> tuple[int, str, str]:
         code = main([verb, *arguments])
         said = capsys.readouterr()
+        if "--json" in arguments:
+            refuse_numbers_in(said.out)
         return code, said.out, said.err
 
     return ask

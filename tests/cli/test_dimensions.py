@@ -8,6 +8,7 @@ import pytest
 
 from headrace.cli.main import main
 from tests.lake.dimensions import written
+from tests.moments import refuse_numbers_in
 from tests.serve.test_dimensions_live import FEATURES
 
 
@@ -22,6 +23,7 @@ def ask(tmp_path, monkeypatch, capsys):
     def asked(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
         said = capsys.readouterr()
+        refuse_numbers_in(said.out)
         return code, said.out, said.err
 
     return asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 
 import pytest
 
@@ -42,6 +43,24 @@ def test_a_new_key_as_json_fits_the_settings_and_lets_its_holder_in(capsys, fold
     made = json.loads(capsys.readouterr().out)
     add(folder, f'[serve.keys]\nboss = "{made["setting"]}"\n')
     access_of(load(folder, {})).allow(f"Bearer {made['key']}", "write")
+
+
+@pytest.mark.parametrize(
+    "name", ["ops", "our ops", 'a "b"', "a\\b", "a\nb = 1", "\x1b[2J\x7f\x85", "é.🔑", "", "=", "a'b"]
+)
+def test_the_line_of_a_new_key_is_toml_whatever_its_name(capsys, folder, name):
+    assert main(["keys", "new", "--role", "read", "--name", name]) == 0
+    said = capsys.readouterr().err.partition("\n\n")[2]
+    assert all(char.isprintable() or char == "\n" for char in said)
+    assert list(tomllib.loads(said)["serve"]["keys"]) == [name]
+    add(folder, said)
+    assert main(["keys", "list"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_name_that_no_file_can_hold_is_refused(capsys):
+    assert main(["keys", "new", "--role", "read", "--name", "a\udcff"]) == 2
+    assert "The name of a key is not UTF-8." in capsys.readouterr().err
 
 
 def test_a_key_without_a_role_is_refused(capsys):

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -23,11 +24,12 @@ from headrace.cli import run
 from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.cli.tail import as_object
-from headrace.clock import HOUR, SystemClock
+from headrace.clock import HOUR, SystemClock, show_time
 from headrace.log.record import Record
 from headrace.supervisor import place, process, services, stack, up
 from headrace.supervisor.child import Child, Process
 from headrace.topics import open_log, topics
+from tests.moments import refuse_numbers_in
 
 ROWS = [
     {"id": "p1", "card": "42", "amount": 10.5, "country": "DE", "at": "2026-01-01T00:00:00Z"},
@@ -52,6 +54,7 @@ def ask(capsys):
     def asked(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
         said = capsys.readouterr()
+        refuse_numbers_in(said.out)
         return code, said.out, said.err
 
     return asked
@@ -467,6 +470,27 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
     assert (code, out.startswith("shop: stopped\n")) == (1, True)
 
 
+def test_logs_show_what_processes_said_and_no_terminal_obeys_it(shop, ask):
+    file = place.place(shop).log("serve")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("plain\ttext\n\x1b[2Jmoved\x07\n")
+    assert ask("logs", "serve")[1] == "plain\ttext\n\\x1b[2Jmoved\\x07\n"
+
+
+def test_what_a_verb_writes_is_for_nobody_else_but_a_project_is_as_it_was(shop, ask):
+    before = os.umask(0o022)
+    try:
+        assert ask("init", "other")[0] == 0
+        assert ask("send", "payments", "payments.jsonl")[0] in (0, 1)
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in (shop.root / "other").glob("*.*")} == {0o644}
+    log = [file for file in shop.data.rglob("*") if "log" in file.parts]
+    assert log
+    assert [file for file in log if file.stat().st_mode & 0o077] == []
+
+
 def test_a_detached_supervisor_that_gives_up_says_why_and_fails(shop):
     said: list[str] = []
     broken = WHOLE.replace('{"url": "http://here", "port": 80}', "None")
@@ -481,7 +505,10 @@ def test_status_tells_what_the_components_said(shop, ask, golden):
     tiles = {"batch": 7, "batch_ms": 450, "state_rows": 1234, "dropped_by_watermark": 0}
     with open_log(shop) as log:
         log.create_topic("headrace.status", compacted=True)
-        alarm = {"since": SystemClock().now() - HOUR, "says": "Partition 1 of payments: 12.5 % late, usually 0.2 %."}
+        alarm = {
+            "since": show_time(SystemClock().now() - HOUR),
+            "says": "Partition 1 of payments: 12.5 % late, usually 0.2 %.",
+        }
         pipeline = {"streams": {"payments": stream}, "tile_sets": {"payments.by_card": tiles}}
         pipeline["alarms"] = [alarm]
         log.append("headrace.status", json.dumps(pipeline).encode(), key=b"pipeline")

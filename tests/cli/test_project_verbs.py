@@ -8,6 +8,7 @@ import pytest
 
 from headrace.cli.init import create
 from headrace.cli.main import main
+from tests.moments import refuse_numbers_in
 
 
 @pytest.fixture
@@ -24,6 +25,7 @@ def ask(capsys):
     def asked(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
         said = capsys.readouterr()
+        refuse_numbers_in(said.out)
         return code, said.out, said.err
 
     return asked

@@ -209,7 +209,7 @@ def half_of_the_events_are_of_one_key(pipeline):
     assert tiles["hot_keys"][0] == {"key": {"card": "hot"}, "share": 0.5}
     assert (tiles["hot_keys_of"], len(tiles["hot_keys"])) == (200, 10)
     assert {name: each["rows"] for name, each in tiles["operators"].items()} == {"deduplication": 201, "tiles": 101}
-    assert (tiles["state_rows"], tiles["newest"]) == (302, now - SECOND)
+    assert (tiles["state_rows"], tiles["newest"]) == (302, show_time(now - SECOND))
     # The state can be looked at while the query runs.
     held = inspect(pipeline.session, pipeline.runs.serving[0].place.checkpoint)
     assert {name: each.rows for name, each in held.items()} == {"deduplication": 201, "tiles": 101}
@@ -229,7 +229,7 @@ def three_rows_are_dropped(pipeline):
     told = told_when_read(pipeline)
     (tiles,) = told["tile_sets"].values()
     assert (tiles["dropped_by_watermark"], tiles["hot_keys"]) == (3, [])
-    assert tiles["watermark"] == newest - SECOND
+    assert tiles["watermark"] == show_time(newest - SECOND)
     (alarm,) = told["alarms"]
     assert (alarm["kind"], alarm["stream"]) == ("dropped_by_watermark", "payments")
     assert alarm["says"].startswith("Tiles payments.by_card: 3 rows were dropped by the watermark; `headrace backfill`")

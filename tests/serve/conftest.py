@@ -21,6 +21,7 @@ from headrace.serve.terms import Terms
 from headrace.store import MemoryStore, ProgressRow, TileRow, encode
 from headrace.testing import FakeClock, record
 from headrace.topics import create, topics
+from tests.moments import refuse_numbers_in
 from tests.serve.serving import Serving
 from tests.serve.shape import rows_of
 from tests.streams import BASE
@@ -101,10 +102,12 @@ class World:
         transport = httpx.ASGITransport(self.serving.app, raise_app_exceptions=False)
 
         async def asked() -> httpx.Response:
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.request(method, path, **more)
 
-        return asyncio.run(asked())
+        answer = asyncio.run(asked())
+        refuse_numbers_in(answer.text)
+        return answer
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.ask("GET", path, **more)

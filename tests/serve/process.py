@@ -39,7 +39,7 @@ class Process:
         with contextlib.ExitStack() as stack:
             where = over or stack.enter_context(self.connect())
             end = "" if over else "Connection: close\r\n"
-            where.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{end}{more}\r\n".encode())
+            where.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{end}{more}\r\n".encode())
             return answer(where)
 
     def end(self) -> int:

@@ -58,7 +58,7 @@ def test_nobody_is_answered_at_once_without_a_key_that_may_read(world):
 
 
 def test_many_keys_are_read_with_a_key_that_may_read(world):
-    asked = {"read": "users", "keys": ["ann"]}
+    asked = {"view": "users", "keys": ["ann"]}
     assert world.ask("POST", "/v1/features", json=asked, headers=bearer("read")).status_code == 200
     assert world.ask("POST", "/v1/features", json=asked, headers=bearer("write")).status_code == 403
 

@@ -101,7 +101,7 @@ class Shop:
         transport = httpx.ASGITransport(self.serving.app, raise_app_exceptions=False)
 
         async def asked() -> httpx.Response:
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.request(method, path, **more)
 
         return asyncio.run(asked())
@@ -216,14 +216,14 @@ def test_a_feature_set_of_a_past_moment_has_views_from_the_lake_and_dimensions_f
 def test_many_keys_and_request_values_in_one_request(shop):
     shop.pipeline()
     keys = [{"user": "ann", "merchant": "m 1"}, {"user": "ann", "merchant": "nobody"}, {"user": "ann"}]
-    answers = shop.ask("POST", "/v1/features", json={"read": "fraud", "keys": keys, "request": {"amount": 8.0}}).json()
+    answers = shop.ask("POST", "/v1/features", json={"view": "fraud", "keys": keys, "request": {"amount": 8.0}}).json()
     found = [each.get("features") for each in answers["answers"]]
     assert found[:2] == [
         {"clicks_1h": 0, "risk": 0.25, "exposure": 2.0},
         {"clicks_1h": 0, "risk": None, "exposure": None},
     ]
     assert (answers["errors"], answers["answers"][2]["error"]["code"]) == (1, "bad-request")
-    several = shop.ask("POST", "/v1/features", json={"read": ["merchants", "shopping"], "keys": ["m 1"]}).json()
+    several = shop.ask("POST", "/v1/features", json={"view": ["merchants", "shopping"], "keys": ["m 1"]}).json()
     assert [each["features"] for each in several["answers"]] == [
         {"category": "food", "risk": 0.25},
         {"category": "food", "risky": False},
@@ -237,7 +237,7 @@ def test_a_feature_set_is_as_old_as_its_oldest_part_and_has_the_mode_of_its_slow
     (said,) = shop.ask(
         "POST",
         "/v1/features",
-        json={"read": "fraud", "keys": [{"user": "ann", "merchant": "m 1"}], "request": {"amount": 1.0}},
+        json={"view": "fraud", "keys": [{"user": "ann", "merchant": "m 1"}], "request": {"amount": 1.0}},
     ).json()["answers"]
     assert (said["as_of"], said["mode"]) == ("2026-01-01T00:00:00Z", "micro-batch")
     assert said["views"]["merchants"] == {

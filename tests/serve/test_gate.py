@@ -132,7 +132,7 @@ def test_an_append_that_hangs_is_answered_and_holds_its_slot(monkeypatch):
         import httpx
 
         transport = httpx.ASGITransport(world.serving.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             first = await client.post("/v1/events/clicks", json=EVENT)
             second = await client.post("/v1/events/clicks", json=EVENT)
             go.set()

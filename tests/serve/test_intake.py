@@ -248,7 +248,7 @@ def spoken(address, text, expected=b"\r\n\r\n"):
 
 
 def request(length, body=b"", more=""):
-    return f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{more}\r\n".encode() + body
+    return f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{more}\r\n".encode() + body
 
 
 def test_over_a_socket_a_body_is_refused_by_its_length_before_it_is_sent():

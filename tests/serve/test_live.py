@@ -14,8 +14,8 @@ from tests.serve.process import PATIENCE, answer, ended, served, until
 
 pytestmark = pytest.mark.xdist_group("live")
 
-HEAD = "POST /v1/features HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n"
-BODY = b'{"read": "users", "keys": ["ann", "bob"]}'
+HEAD = "POST /v1/features HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n"
+BODY = b'{"view": "users", "keys": ["ann", "bob"]}'
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +55,12 @@ def test_events_that_come_a_byte_at_a_time_are_given_up_and_nothing_is_appended(
 def test_a_head_that_comes_a_byte_at_a_time_is_given_up(impatient):
     with impatient.connect() as where:
         began = time.monotonic()
-        drip(where, b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: " + b"x" * 60)
+        drip(where, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"x" * 60)
         assert ended(where)
         assert time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"])
+@pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 def test_a_connection_that_does_nothing_is_ended(impatient, first):
     with impatient.connect() as where:
         where.sendall(first)
@@ -73,7 +73,7 @@ def test_a_connection_that_does_nothing_is_ended(impatient, first):
 def test_a_body_over_the_limit_is_cut_off_early(impatient, length):
     sent = 0
     with impatient.connect() as where:
-        where.sendall(f"POST /v1/features HTTP/1.1\r\nHost: x\r\n{length}\r\n\r\n".encode())
+        where.sendall(f"POST /v1/features HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n".encode())
         piece = b" " * 50_000 if "Length" in length else b"c350\r\n" + b" " * 50_000 + b"\r\n"
         with contextlib.suppress(ConnectionError):
             for _ in range(2_000):
@@ -114,7 +114,7 @@ def test_a_key_is_answered_alike_at_once_and_in_a_task(impatient):
     with impatient.connect() as where, where.makefile("rb") as file:
         answers = []
         for path, more in [("ann", ""), ("ann?stale=flag", ""), ("a%6En", ""), ("ann", "Content-Length: 0\r\n")]:
-            where.sendall(f"GET /v1/features/users/{path} HTTP/1.1\r\nHost: x\r\n{more}\r\n".encode())
+            where.sendall(f"GET /v1/features/users/{path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
             answers.append(head_and_body(file))
         assert answers[0][1]["key"] == {"user": "ann"}
         assert answers == [answers[0]] * 4
@@ -123,7 +123,7 @@ def test_a_key_is_answered_alike_at_once_and_in_a_task(impatient):
 def test_requests_that_come_together_are_answered_in_their_order(impatient):
     with impatient.connect() as where, where.makefile("rb") as file:
         paths = [f"/v1/features/users/u{n}{'?stale=flag' if n % 3 == 1 else ''}" for n in range(20)]
-        where.sendall(b"".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for path in paths))
+        where.sendall(b"".join(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in paths))
         found = [head_and_body(file)[1]["key"]["user"] for _ in paths]
     assert found == [f"u{n}" for n in range(20)]
 
@@ -143,7 +143,7 @@ def test_every_answer_is_counted_however_it_is_given(impatient):
 def told(process):
     """The metrics, as text."""
     with process.connect() as where:
-        where.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        where.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         return b"".join(iter(lambda: where.recv(65_536), b"")).decode()
 
 
@@ -159,7 +159,7 @@ def test_a_thousand_idle_connections_keep_nobody_waiting(tmp_path):
     with served(tmp_path) as process, contextlib.ExitStack() as stack:
         idle = [stack.enter_context(process.connect()) for _ in range(1_000)]
         for where in idle[:500]:
-            where.sendall(b"GET /v1/features/users/ann HTTP/1.1\r\nHost: x\r\n")  # half a head
+            where.sendall(b"GET /v1/features/users/ann HTTP/1.1\r\nHost: localhost\r\n")  # half a head
         began = time.monotonic()
         assert process.ask("/v1/features/users/ann")[0] == 200
         assert time.monotonic() - began < 5
@@ -237,7 +237,7 @@ def test_a_caller_that_does_not_read_is_given_up(monkeypatch):
     monkeypatch.setattr("headrace.serve.connections.UNREAD", 0.2)
     world = World(Limits(max_body=50_000_000))
     # More than the system itself would keep for somebody who may read it one day.
-    asked = json.dumps({"read": "users", "keys": ["x" * 20_000] * 1_000}).encode()
+    asked = json.dumps({"view": "users", "keys": ["x" * 20_000] * 1_000}).encode()
     with running(world) as url, socket.socket() as where:
         where.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         where.connect(("127.0.0.1", port_of(url)))
@@ -246,3 +246,18 @@ def test_a_caller_that_does_not_read_is_given_up(monkeypatch):
         until(lambda: metrics.connections == 1)
         until(lambda: metrics.connections == 0)
         assert time.monotonic() - began < world.serving.terms.idle
+
+
+def test_what_a_caller_writes_is_one_line_of_the_log_that_no_terminal_obeys(impatient):
+    path = "/v1/features/users/%1b%5b2J%0aforged%c2%9b?at=2026-01-01T00:00:00Z"
+    assert impatient.ask(path)[0] == 503
+    file = impatient.folder / "said"
+    said = until(lambda: "forged" in (text := file.read_text()) and text)
+    assert "GET /v1/features/users/\\x1b[2Jforged\\x9b: The lake" in said
+    assert said.replace("\n", "").isprintable()
+
+
+def test_nobody_else_may_read_what_a_process_writes(impatient):
+    files = [file for file in (impatient.folder / ".headrace").rglob("*") if not file.is_symlink()]
+    assert {"serve.json", "data.mdb"} <= {file.name for file in files}
+    assert [file for file in files if file.stat().st_mode & 0o077] == []

@@ -37,7 +37,7 @@ def test_requests_reads_and_how_things_stand_are_counted(world):
     world.get("/v1/features/users/ann")
     world.get("/v1/features/users/nobody")
     world.get("/v1/features/usres/ann")
-    world.post(read="users", keys=["ann", "bob"])
+    world.post(view="users", keys=["ann", "bob"])
     world.clock.advance("40s")
     world.get("/v1/features/users/ann")
     told = read(world.get("/metrics").text)
@@ -104,15 +104,16 @@ def test_a_request_that_fails_inside_is_no_longer_in_flight(world, monkeypatch):
 
 
 def test_what_there_is_more_to_is_not_answered_at_once(world, monkeypatch):
-    app, path = world.serving.app, b"/v1/features/users/ann"
-    assert app.at_once(path, []) == world.get("/v1/features/users/ann").content
-    assert [app.at_once(other, []) for other in (b"/v1/features/users", b"/v1/features/nobody/ann")] == [None, None]
-    assert World(Limits(stale="refuse")).serving.app.at_once(path, []) is None
+    app, path, headers = world.serving.app, b"/v1/features/users/ann", [(b"host", b"localhost")]
+    assert app.at_once(path, headers) == world.get("/v1/features/users/ann").content
+    assert app.at_once(b"/v1/features/users", headers) is None
+    assert app.at_once(b"/v1/features/nobody/ann", headers) is None
+    assert World(Limits(stale="refuse")).serving.app.at_once(path, headers) is None
     monkeypatch.setattr(world.store, "read", lambda *_, **__: 1 / 0)
-    assert app.at_once(path, []) is None
+    assert app.at_once(path, headers) is None
     monkeypatch.undo()
     world.serving.standing.draining = True
-    assert app.at_once(path, []) is None
+    assert app.at_once(path, headers) is None
 
 
 def test_while_it_drains_it_is_not_ready_and_ends_connections(world):

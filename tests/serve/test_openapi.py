@@ -102,7 +102,7 @@ def test_every_example_of_a_request_works_and_its_answer_holds(world, document):
 
 
 def test_answers_with_an_error_among_them_hold_too(world, document):
-    answer = world.post(read="users", keys=["ann", 7])
+    answer = world.post(view="users", keys=["ann", 7])
     assert answer.json()["errors"] == 1
     held(document, content(document, "/v1/features", "post", "200")["schema"], answer.json())
 

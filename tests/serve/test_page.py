@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from headrace.clock import show_time
 from headrace.serve import page as page_module
 from headrace.serve.page import render
 from tests.serve.conftest import KEPT
@@ -92,7 +93,12 @@ def test_rows_dropped_by_the_watermark_are_an_alarm(world):
 def test_alarms_are_told_in_sentences_on_the_page_and_in_its_twin(world):
     world.pipeline()
     assert '<ul id="alarms" role="alert"></ul>' in world.get("/").text
-    alarm = {"stream": "clicks", "kind": "late", "since": BASE, "says": "Partition 1 of <clicks>: 9 % are late."}
+    alarm = {
+        "stream": "clicks",
+        "kind": "late",
+        "since": show_time(BASE),
+        "says": "Partition 1 of <clicks>: 9 % are late.",
+    }
     world.tell({"streams": {"clicks": {}}, "tile_sets": {}, "alarms": [alarm]})
     world.serving.monitor.tick()
     assert "<li>Partition 1 of &lt;clicks&gt;: 9 % are late.</li>" in world.get("/").text

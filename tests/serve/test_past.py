@@ -41,6 +41,11 @@ class Shop:
         store = MemoryStore()
         self.serving = Serving(plan, self.log, store, NAMES, self.clock, tables=lambda _: self.there)
 
+    def opened(self, folder: Any) -> dict[str, LakeTable]:
+        """The tables as they are now."""
+        shapes = {BRONZE: bronze_shape(), SILVER: silver_shape(clicks)}
+        return {name: LakeTable(str(folder / name), shape) for name, shape in shapes.items()}
+
     def click(self, user: str, price: str = "1.50") -> None:
         """An event that happens and arrives now."""
         text = f'{{"id":"{self.clock.now()}","user":"{user}","shop":1,"paid":true,"price":{price}'
@@ -81,7 +86,7 @@ class Shop:
     def get(self, path: str) -> httpx.Response:
         async def asked() -> httpx.Response:
             transport = httpx.ASGITransport(self.serving.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.get(path)
 
         return asyncio.run(asked())
@@ -195,3 +200,18 @@ def test_the_future_is_refused(shop):
     refused = shop.at(BASE + 1_000 * HOUR)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad-request")
     assert "yet to come" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("broken", ["commit", "file"])
+def test_a_lake_that_is_damaged_is_503_and_says_nothing_of_the_machine(shop, tmp_path, broken):
+    now = shop.clock.now()
+    shop.archive(("ann", now - MINUTE, "1.50"))
+    found = tmp_path.joinpath(SILVER).rglob("*.parquet" if broken == "file" else "*.json")
+    (file,) = [max(each for each in found)]
+    file.write_bytes(file.read_bytes()[:40])
+    shop.serving = Serving(plan, shop.log, MemoryStore(), NAMES, shop.clock, tables=lambda _: shop.opened(tmp_path))
+    answer = shop.at(now)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["where"], error["got"]) == (503, "lake-failed", None, None)
+    assert error["hint"]
+    assert str(tmp_path) not in answer.text

@@ -6,10 +6,12 @@ import random
 
 import msgspec
 import pytest
+from datasketches import kll_doubles_sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.aggregate.quantiles import K
 from headrace.clock import DAY, HOUR, MINUTE, SECOND
 from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message
@@ -428,3 +430,32 @@ def test_an_unknown_view_is_refused_with_a_guess():
     with pytest.raises(HeadraceError) as refused:
         Reader(small, MemoryStore()).view("usres")
     assert (refused.value.code, refused.value.hint) == ("not-found", "Did you mean 'users'?")
+
+
+def test_a_quantile_is_the_same_before_and_after_levels_are_made_and_at_every_read():
+    features = {f"median_{size}": hr.quantile("amount", q=0.5, over=size) for size in ("1h", "6h", "1d")}
+    medians = build([hr.view("medians", payments, by="card", features=features)])
+    (tiles,) = medians.tile_sets
+    partial = next(each for each in tiles.partials if each.name.startswith("quantiles_"))
+    draws, rows = random.Random(5), []
+    for tile in range(60):
+        sketch = kll_doubles_sketch(K)
+        for _ in range(400):
+            sketch.update(draws.lognormvariate(3, 2))
+        partials = to_json([(partial.name, partial.monoid, bytes(sketch.serialize()))])
+        rows.append(TileRow(tiles.fingerprint, "1", ("a",), BASE + tile * tiles.grain, "on_time", 400, partials))
+    store, t = MemoryStore(), BASE + 60 * tiles.grain
+    reader = Reader(medians, store)
+    store.apply([*rows, ProgressRow(tiles.fingerprint, "1", {0: 1}, t)], TOPIC, {0: 1})
+
+    def read():
+        return reader.read("medians", ("a",), t).values
+
+    found = [read(), read()]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, few in (("FRESH", 2), ("HOLES", 1), ("LEAST", 2)):
+            patch.setattr(f"headrace.store.growth.{name}", few)
+        while store.compact(7):
+            found.append(read())
+    assert store.stats().levels > 0
+    assert found == [found[0]] * len(found)

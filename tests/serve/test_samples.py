@@ -40,8 +40,8 @@ def test_a_sample_has_the_answer_and_all_that_was_read_for_it(world):
 
 
 def test_each_key_of_a_batch_and_each_view_of_a_set_is_a_read(world):
-    world.post(read="users", keys=["ann", "bob"])
-    world.post(read="habits", keys=["ann"], request={"budget": 1})
+    world.post(view="users", keys=["ann", "bob"])
+    world.post(view="habits", keys=["ann"], request={"budget": 1})
     world.serving.samples.step()
     assert [sample["key"]["user"] for sample in served(world)] == ["ann", "bob", "ann"]
     assert len(served(world, "everyone")) == 1

@@ -43,7 +43,7 @@ def scores(answer):
 
 def test_a_score_is_the_scorers_on_the_features_that_a_read_gives(shared):
     (said,) = scores(shared.score())
-    read = shared.post(read="spending", keys=[{"user": "ann"}], request=REQUEST).json()["answers"][0]
+    read = shared.post(view="spending", keys=[{"user": "ann"}], request=REQUEST).json()["answers"][0]
     assert said["features"] == read["features"]
     rows = [{**read["features"], "last_at": 0}]
     assert [said["score"]] == shared.registry.load("churn", 1).score(rows)

@@ -176,7 +176,7 @@ def shipped(folder, body):
 
 def scored(process, where, user="ann"):
     body = json.dumps({"key": {"user": user}})
-    head = f"POST /v1/score/churn HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"POST /v1/score/churn HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     where.sendall((head + body).encode())
 
 
@@ -239,7 +239,7 @@ def one(process):
 def total(process):
     """What all workers have scored."""
     with socket.create_connection(("127.0.0.1", process.port)) as where:
-        where.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        where.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         text = b"".join(iter(lambda: where.recv(65_536), b"")).decode()
     lines = [line for line in text.splitlines() if line.startswith("headrace_scored_total{") and 'outcome="ok"' in line]
     return sum(float(line.rpartition(" ")[2]) for line in lines)

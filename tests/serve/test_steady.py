@@ -48,7 +48,7 @@ def test_an_answer_while_the_clock_is_back_is_for_the_latest_moment_and_stale(as
     if asked == "get":
         after = world.get("/v1/features/users/ann").json()
     else:
-        (after,) = world.post(read="users", keys=["ann"]).json()["answers"]
+        (after,) = world.post(view="users", keys=["ann"]).json()["answers"]
     assert after == before | {"stale": True}
     assert before["stale"] is False
     assert "headrace_clock_behind_seconds 3600.0" in world.get("/metrics").text

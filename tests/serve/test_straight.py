@@ -45,7 +45,10 @@ def soon(monkeypatch):
 
 def raw(body, *, path="churn", more=""):
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return f"POST /v1/score/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(sent)}\r\n{more}\r\n".encode() + sent
+    return (
+        f"POST /v1/score/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(sent)}\r\n{more}\r\n".encode()
+        + sent
+    )
 
 
 @contextlib.contextmanager
@@ -107,7 +110,7 @@ def test_what_is_special_goes_the_usual_way(shared, soon, more):
 def test_requests_that_come_together_are_answered_in_their_order(shared):
     users = [f"u{n}" for n in range(12)]
     scores = [raw({"key": {"user": user}, "request": {"budget": 10}}) for user in users[::2]]
-    reads = [f"GET /v1/features/users/{user} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for user in users[1::2]]
+    reads = [f"GET /v1/features/users/{user} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for user in users[1::2]]
     with connected(shared) as (where, file):
         where.sendall(b"".join(score + read for score, read in zip(scores, reads, strict=True)))
         found = [answer(file)[2] for _ in users]

@@ -117,13 +117,13 @@ def test_asked_to_end_it_answers_what_was_asked_and_leaves_nobody_behind(tmp_pat
     with served(tmp_path, "workers = 3\n") as process:
         pids, answers = workers(process), []
         with process.connect() as where:
-            head = "POST /v1/features HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n"
+            head = "POST /v1/features HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40\r\n\r\n"
             where.sendall(head.encode())
             until(lambda: told(process, "headrace_http_in_flight") == 2.0)
             ending = threading.Thread(target=lambda: answers.append(process.end()))
             ending.start()
             time.sleep(0.5)
-            body = b'{"read": "users", "keys": ["ann"]}'
+            body = b'{"view": "users", "keys": ["ann"]}'
             where.sendall(body + b" " * (40 - len(body)))
             assert where.recv(65_536).startswith(b"HTTP/1.1 200")
         ending.join(30)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, MachineError
 from headrace.spark.component_thread import HUNG, RESTARTING, RUNNING, STOPPED, ComponentThread
 from headrace.testing import FakeClock
 
@@ -194,3 +194,13 @@ def test_a_failure_while_stopping_is_no_failure(run):
     assert thread.join(10)
     assert thread.restarts == 0
     assert thread.state == STOPPED
+
+
+def test_a_lake_that_cannot_be_used_is_waited_for_also_at_the_first_start(run):
+    def fail_at_lake() -> Sequence:
+        raise MachineError("lake-failed", "The lake's table payments/silver cannot be used.")
+
+    thread = run(fail_at_lake)
+    wait_until(lambda: thread.state == RESTARTING)
+    assert thread.refusal is None
+    assert thread.error == "The lake's table payments/silver cannot be used."

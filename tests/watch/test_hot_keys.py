@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.clock import SECOND
+from headrace.watch.alarm import hot_key_alarm
 from headrace.watch.hot_keys import HOT, LEAST, STRETCH, HotKeys
 
 MANY = {f"k{number}": 1 for number in range(50)}
@@ -90,3 +91,8 @@ def test_memory_is_bounded_however_many_keys_there_are():
         keys.feed(0, 1_000, {"hot": 300, **{f"{batch}-{number}": 1 for number in range(31)}})
     assert len(keys.top(0, most=1_000_000)) <= 768
     assert keys.top(0)[0].share == pytest.approx(0.3, abs=0.005)
+
+
+def test_an_alarm_is_told_with_a_moment_and_not_a_number():
+    told = hot_key_alarm("payments", "payments.by_card", "card=42", 0.5, 1_767_225_600_000_000).as_json()
+    assert told["since"] == "2026-01-01T00:00:00Z"

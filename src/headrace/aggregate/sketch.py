@@ -1,4 +1,4 @@
-"""What the three sketches share: a state of bytes that Spark or Python made, read and joined by `datasketches`.
+"""What the three sketches share: a state of bytes that Spark or Python made, read by `datasketches`.
 
 The library is loaded when a sketch is first touched, never by importing Headrace. Bytes depend on the order of the
 events, so two states are compared by what they estimate, never byte by byte.
@@ -35,15 +35,15 @@ class Sketch(Monoid):
     carried = True
 
     def read(self, state: bytes) -> Any:
-        """The library's object in the bytes."""
+        """What is in the bytes."""
         raise NotImplementedError
 
     def write(self, sketch: Any) -> bytes:
-        """The library's object as bytes."""
+        """The bytes of what was read."""
         raise NotImplementedError
 
     def join(self, sketches: Iterable[Any]) -> Any:
-        """One new object of at least two."""
+        """One of at least two that were read."""
         raise NotImplementedError
 
     def merge(self, a: State, b: State) -> State:

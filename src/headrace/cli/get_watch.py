@@ -15,6 +15,7 @@ import msgspec
 from headrace.cli.get import value_text
 from headrace.cli.output import data, talk
 from headrace.errors import HeadraceError, MachineError
+from headrace.printable import printable
 
 AWAY = ("no-answer", "not-running", "internal")
 FLAGS = ("missing", "stale")
@@ -87,8 +88,7 @@ def _parts(last: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 def _shown(value: Any) -> str:
     """A value in one line: nothing in it moves the cursor or breaks the line."""
-    text = value_text(value)
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return printable(value_text(value))
 
 
 def as_object(body: bytes, changed: list[str]) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
+from headrace.errors import UsageError, shown
 
 ROLES = ("read", "write", "admin")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 @click.group("keys")
@@ -34,6 +37,8 @@ def new(roles: tuple[str, ...], name: str, as_json: bool) -> None:
     """
     from headrace.serve.access import digest_of, new_key
 
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        raise UsageError("bad-usage", "The name of a key is not UTF-8.", got=shown(name))
     key = new_key()
     setting = f"{'+'.join(dict.fromkeys(roles))}:sha256:{digest_of(key).hex()}"
     if as_json:
@@ -41,7 +46,24 @@ def new(roles: tuple[str, ...], name: str, as_json: bool) -> None:
         return
     data(key)
     talk("Keep it: it is not shown again. To let it in, add to headrace.toml and start serving again:")
-    talk(f'\n[serve.keys]\n{name} = "{setting}"')
+    talk(f'\n[serve.keys]\n{toml_key(name)} = "{setting}"')
+
+
+def toml_key(name: str) -> str:
+    r"""A name as a key of TOML, in quotes where it needs them.
+
+    >>> print(toml_key("shop-2"), toml_key('a "b"\n'))
+    shop-2 "a \"b\"\n"
+    """
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII):
+        return name
+    return '"' + "".join(_in_quotes(char) for char in name) + '"'
+
+
+def _in_quotes(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    return char if char.isprintable() else f"\\U{ord(char):08x}"
 
 
 @command.command("list")

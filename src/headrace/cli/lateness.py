@@ -102,14 +102,16 @@ def _gather(project: Project, stream: Stream, *, live: bool, last: int | None) -
 def report(
     project: Project, stream: Stream, found: Gathered, outage: int | None = None, budget: int | None = None
 ) -> dict[str, Any]:
-    """Everything the verb tells of a stream; durations are in microseconds."""
+    """Everything the verb tells of a stream; times are RFC 3339, durations in microseconds."""
+    from headrace.clock import show_time
+
     delays = found.delays
     told: dict[str, Any] = {
         "source": found.source,
         "records": delays.count,
         "exact": delays.exact,
-        "first_arrival": delays.first,
-        "last_arrival": delays.last,
+        "first_arrival": None if delays.first is None else show_time(delays.first),
+        "last_arrival": None if delays.last is None else show_time(delays.last),
         "left_out": {"copies": found.copies, "assumed_arrival": found.assumed, "unreadable": found.unreadable},
         "allowed_lateness": stream.allowed_lateness,
         "max_clock_skew": stream.max_clock_skew,

@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.cli.output import data, table
 from headrace.cli.size import show_size
-from headrace.clock import HOUR, MILLISECOND, MINUTE, SECOND, show_duration, show_time
+from headrace.clock import HOUR, MILLISECOND, MINUTE, SECOND, micros, show_duration, show_time
 from headrace.words import show_count
 
 WIDTH = 40
@@ -31,7 +31,7 @@ def show(name: str, told: dict[str, Any]) -> None:
 def _when(told: dict[str, Any]) -> str:
     if not told["records"]:
         return ""
-    days = [show_time(told[name] // SECOND * SECOND) for name in ("first_arrival", "last_arrival")]
+    days = [show_time(micros(told[name]) // SECOND * SECOND) for name in ("first_arrival", "last_arrival")]
     return f", {days[0]} to {days[1]}{'' if told['exact'] else ', from a sketch'}"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.cli.options import since_when
 from headrace.errors import ProjectError, UsageError, did_you_mean, shown
+from headrace.printable import printable
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -146,4 +147,4 @@ def readable(data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return f"hex {data.hex()}"
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return printable(text, "\n")

@@ -10,6 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, talk
 from headrace.errors import UsageError, did_you_mean, shown
+from headrace.printable import printable
 
 LOOK = 0.2
 
@@ -48,7 +49,8 @@ def command(name: str | None, path: Path | None, env: str | None, follow: bool, 
 
 
 def _shown(name: str, line: str, *, named: bool) -> str:
-    return line if named else f"{name:<10} {line}"
+    text = printable(line, "\t")
+    return text if named else f"{name:<10} {text}"
 
 
 def _pause() -> bool:

@@ -13,12 +13,14 @@ import importlib
 import keyword
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
 from headrace.cli.output import fail, talk
 from headrace.errors import HeadraceError, UsageError, did_you_mean, shown
+from headrace.printable import quote_logs
 
 VERBS: dict[str, str] = {
     "init": "Make a project: headrace.toml, features.py and a passing test.",
@@ -56,6 +58,8 @@ VERBS: dict[str, str] = {
     "doctor": "Say whether this machine has what Headrace needs.",
 }
 
+OPEN = frozenset({"init", "prepare"})
+"""Verbs whose files are a project's or a Python environment's: others may read them as the user's own umask says."""
 DEFECT = 70
 INTERRUPTED = 130
 
@@ -116,6 +120,20 @@ def cli() -> None:
     """Features from streams: one definition, computed by Spark, served fresh."""
 
 
+@contextmanager
+def _private_files(verb: str | None) -> Iterator[None]:
+    """Keep what a verb writes to its user: logs, events and keys are nobody else's, nor what its processes write.
+
+    What `OPEN` names writes files to be shared.
+    """
+    before = os.umask(0o077)
+    os.umask(before if verb in OPEN else before | 0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
@@ -125,8 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
+    quote_logs()
     try:
-        code = cli.main(given, prog_name="headrace", standalone_mode=False)
+        with _private_files(next((word for word in given if not word.startswith("-")), None)):
+            code = cli.main(given, prog_name="headrace", standalone_mode=False)
     except HeadraceError as error:
         return fail(error, as_json=as_json)
     except click.ClickException as error:

@@ -14,11 +14,19 @@ from typing import Any, TextIO
 import click
 
 from headrace.errors import HeadraceError
+from headrace.printable import printable
+
+NEW_LINE = "\n"
 
 
 def data(text: str) -> None:
     """Write what was asked for to stdout."""
     click.echo(text, color=_coloured(sys.stdout))
+
+
+def line(text: str) -> None:
+    """Write a line that has words of others in it, such as keys and ids: nothing in it moves the cursor."""
+    data(printable(text))
 
 
 def data_json(value: Any) -> None:
@@ -32,7 +40,7 @@ def talk(text: str) -> None:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write rows in columns to stdout. Nothing is cut off when the output is not a terminal."""
+    """Write rows in columns to stdout. Nothing is cut off when it is no terminal; no cell moves a cursor."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -40,7 +48,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     made = Table(*header, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for row in rows:
         # As Text, so that a "[1h]" in a description is not taken for markup.
-        made.add_row(*(Text(cell, overflow="fold") for cell in row))
+        made.add_row(*(Text(printable(cell), overflow="fold") for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 1_000, highlight=False)
     with console.capture() as captured:
         console.print(made)
@@ -80,11 +88,11 @@ def fail(error: HeadraceError, *, as_json: bool) -> int:
     if as_json:
         talk(json.dumps({"error": error.as_json()}, ensure_ascii=False))
         return error.exit_code
-    talk(f"{click.style('error:', fg='red', bold=True)} {error.message}")
+    talk(f"{click.style('error:', fg='red', bold=True)} {printable(error.message, NEW_LINE)}")
     for line in error.lines("where", "got", "excerpt", "code"):
-        talk(line)
+        talk(printable(line, NEW_LINE))
     if error.hint:
-        talk(f"{click.style('hint:', fg='cyan', bold=True)} {error.hint}")
+        talk(f"{click.style('hint:', fg='cyan', bold=True)} {printable(error.hint, NEW_LINE)}")
     return error.exit_code
 
 

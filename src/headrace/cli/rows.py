@@ -30,7 +30,7 @@ def write(found: pa.Table, form: str) -> None:
         )
         data(out.getvalue().removesuffix("\n"))
     else:
-        table(names, [["null" if cell is None else _printable(text(cell)) for cell in row] for row in rows])
+        table(names, [["null" if cell is None else text(cell) for cell in row] for row in rows])
 
 
 def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
@@ -69,8 +69,3 @@ def plain(value: Any) -> Any:
 def text(value: Any) -> str:
     """A plain value in one cell."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _printable(cell: str) -> str:
-    """Nothing in a cell moves the cursor or breaks the line."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cell)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, table, talk
+from headrace.cli.output import data, data_json, line, table, talk
 from headrace.errors import UsageError, did_you_mean, shown
 from headrace.words import show_count
 
@@ -147,10 +147,10 @@ def _ages(where: str, view: str, each: dict[str, Any]) -> list[str]:
 
 def _show_defect(each: dict[str, Any]) -> None:
     says = f": {each['says']}" if each["says"] else ""
-    data(f"{each['kind']}{says}")
-    data(f"  {each['view']} of {', '.join(map(str, each['key']))} at {each['at']} ({each['source']}, {each['record']})")
+    line(f"{each['kind']}{says}")
+    line(f"  {each['view']} of {', '.join(map(str, each['key']))} at {each['at']} ({each['source']}, {each['record']})")
     for name, values in each["features"].items():
-        data(f"  {name}: served {values['served']!r}, known {values['known']!r}")
+        line(f"  {name}: served {values['served']!r}, known {values['known']!r}")
     for event in each["events"][:5]:
         place = f"{event['partition']}/{event['offset']}"
-        data(f"  event {event['id']} at {event['event_time']}, arrived {event['arrived_at']} ({place})")
+        line(f"  event {event['id']} at {event['event_time']}, arrived {event['arrived_at']} ({place})")

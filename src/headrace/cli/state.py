@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, table, talk
+from headrace.cli.output import data, data_json, line, table, talk
 from headrace.cli.size import show_size
 from headrace.clock import SECOND, show_duration, show_time
 from headrace.words import show_count
@@ -19,6 +19,7 @@ from headrace.words import show_count
 if TYPE_CHECKING:
     from headrace.plan.model import TileSet
     from headrace.project import Project
+    from headrace.run.state import Held
 
 TOLD = ("run", "batch", "watermark", "newest", "dropped_by_watermark")
 
@@ -104,13 +105,13 @@ def _inspect(loaded: Project, tile_sets: dict[str, Any]) -> None:
             held = inspect(session, _checkpoint(loaded, each["checkpoint"]))
             for name, operator in each["operators"].items():
                 found = held.get(name)
-                operator["held"] = found and {"rows": found.rows, "oldest": found.oldest, "newest": found.newest}
+                operator["held"] = None if found is None else _held(found)
 
 
 def _show(tile_sets: dict[str, Any], *, inspected: bool) -> None:
     heads = ["tiles", "operator", "kept for", "rows", "memory", "disk", "checkpoint"]
     rows = [
-        [name, operator, *_cells(held), *(_held(held.get("held")) if inspected else [])]
+        [name, operator, *_cells(held), *(_held_cells(held.get("held")) if inspected else [])]
         for name, each in tile_sets.items()
         for operator, held in each["operators"].items()
     ]
@@ -120,7 +121,7 @@ def _show(tile_sets: dict[str, Any], *, inspected: bool) -> None:
         data(f"{name}: {_about(each)}")
         if each["hot_keys"]:
             listed = ", ".join(f"{_key(hot['key'])} {100 * hot['share']:.1f} %" for hot in each["hot_keys"][:5])
-            data(f"{name}: of the last {show_count(each['hot_keys_of'], 'event')} {listed}")
+            line(f"{name}: of the last {show_count(each['hot_keys_of'], 'event')} {listed}")
 
 
 def _cells(held: dict[str, Any]) -> list[str]:
@@ -132,17 +133,21 @@ def _cells(held: dict[str, Any]) -> list[str]:
     ]
 
 
-def _held(held: dict[str, Any] | None) -> list[str]:
+def _held(found: Held) -> dict[str, Any]:
+    moments = {"oldest": found.oldest, "newest": found.newest}
+    return {"rows": found.rows} | {name: None if at is None else show_time(at) for name, at in moments.items()}
+
+
+def _held_cells(held: dict[str, Any] | None) -> list[str]:
     moments = [None if held is None else held[name] for name in ("oldest", "newest")]
-    return [_count(None if held is None else held["rows"]), *("-" if at is None else show_time(at) for at in moments)]
+    return [_count(None if held is None else held["rows"]), *(at or "-" for at in moments)]
 
 
 def _about(each: dict[str, Any]) -> str:
     if each["batch"] is None and not each["dropped_by_watermark"]:
         return "no batch yet"
     dropped = each["dropped_by_watermark"]
-    watermark = "none yet" if each["watermark"] is None else show_time(each["watermark"])
-    told = [f"run {each['run']}", f"batch {each['batch']}", f"watermark {watermark}"]
+    told = [f"run {each['run']}", f"batch {each['batch']}", f"watermark {each['watermark'] or 'none yet'}"]
     return ", ".join([*told, f"{show_count(dropped, 'row')} dropped by the watermark"])
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, table
+from headrace.cli.output import data, data_json, line, table
+from headrace.clock import micros
 from headrace.words import show_count
 
 NOT_READY = 1
@@ -41,7 +42,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> int:
 
 def show(found: dict[str, Any], now: int) -> None:
     """Print a report as people read it."""
-    since = "" if found["since"] is None else f" for {_ago(now - found['since'])}"
+    since = "" if found["since"] is None else f" for {_ago(now - micros(found['since']))}"
     data(f"{found['project']}: {found['state']}{since}{' at ' + found['url'] if found['url'] else ''}")
     if found["processes"]:
         data("")
@@ -68,7 +69,7 @@ def show(found: dict[str, Any], now: int) -> None:
     if found["skew"].get("compared"):
         data(f"skew: {_skew(found['skew'])}")
     for alarm in found["alarms"]:
-        data(f"alarm for {_ago(now - alarm['since'])}: {alarm['says']}")
+        line(f"alarm for {_ago(now - micros(alarm['since']))}: {alarm['says']}")
     told = found["told_seconds_ago"]
     if found["state"] != "ready" and told:
         data(f"\nThe pipeline last spoke {_ago(int(told.get('pipeline', 0) * 1_000_000))} ago.")

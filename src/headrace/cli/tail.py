@@ -15,6 +15,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data
 from headrace.errors import UsageError, shown
+from headrace.printable import printable
 
 if TYPE_CHECKING:
     from headrace.config import Names
@@ -166,8 +167,7 @@ def _text(part: bytes | None) -> str:
     """Bytes as a line can show them: nothing in them moves the cursor or breaks the line."""
     if part is None:
         return "-"
-    text = part.decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return printable(part.decode("utf-8", "backslashreplace"))
 
 
 def as_object(record: Record) -> dict[str, Any]:

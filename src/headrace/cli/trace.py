@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.output import data, data_json, table, talk
+from headrace.cli.output import data, data_json, line, table, talk
 from headrace.errors import DataError, shown
 from headrace.words import show_count
 
@@ -68,14 +68,15 @@ def _traced(loaded: Project, log: Any, stream: Stream, event_id: str) -> dict[st
 
 
 def _show(event_id: str, told: dict[str, Any]) -> None:
-    data(f"{event_id} in {told['stream']}: {show_count(len(told['copies']), 'copy', 'copies')}")
+    line(f"{event_id} in {told['stream']}: {show_count(len(told['copies']), 'copy', 'copies')}")
     columns = ("partition", "offset", "event_time", "arrived_at", "verdict")
     table(columns, [[str(each[name]) for name in columns] for each in told["copies"]])
     if told["lane"] is None:
         talk("No copy of it counts.")
         return
     for tile in told["tiles"]:
-        data(f"\ntile {tile['tile']} of {tile['tiles']}, key {', '.join(map(str, tile['key']))}, lane {tile['lane']}")
+        data("")
+        line(f"tile {tile['tile']} of {tile['tiles']}, key {', '.join(map(str, tile['key']))}, lane {tile['lane']}")
         rows = [
             [each["published_at"], each["run"], each["lane"], f"{each['version']}", _has(each)] for each in _of(tile)
         ]

@@ -79,7 +79,7 @@ def _cut(whole: Piece, most: int) -> Iterator[Piece]:
 
 def body_of(name: str, piece: Piece, stale: str | None) -> bytes:
     """The request's JSON."""
-    asked: dict[str, Any] = {"read": name, "keys": piece.keys}
+    asked: dict[str, Any] = {"view": name, "keys": piece.keys}
     if piece.request is not None:
         asked["request"] = piece.request
     if stale is not None:

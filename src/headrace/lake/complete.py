@@ -16,7 +16,7 @@ from headrace.errors import DataError, MachineError
 from headrace.lake.counters import FORGOTTEN, behind, position
 from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.look import on_disk
-from headrace.lake.table import LakeTable
+from headrace.lake.table import LakeTable, short_name
 from headrace.log.protocol import Log
 from headrace.schema.json_rules import EARLIEST, LATEST
 from headrace.words import show_count
@@ -96,6 +96,6 @@ def refuse_removed(table: LakeTable) -> None:
     files = actions.column("path").to_pylist() if actions.num_rows else []
     gone = [file for file in files if file not in there]
     if gone:
-        message = f"Files of version {table.delta.version()} of {table.uri} were removed since."
+        message = f"Files of version {table.delta.version()} of {short_name(table.uri)} were removed since."
         hint = "`headrace lake vacuum --keep` says how long the files of earlier versions stay."
         raise DataError("lake-version", message, got=f"{len(gone):,} of {show_count(len(files), 'file')}", hint=hint)

@@ -16,7 +16,7 @@ from headrace.expression import Expression
 from headrace.expression.node import Name
 from headrace.lake.complete import reach, refuse_forgotten
 from headrace.lake.files import filesystem
-from headrace.lake.table import LakeTable
+from headrace.lake.table import LakeTable, reading
 from headrace.schema.types import arrow_type
 
 if TYPE_CHECKING:
@@ -161,9 +161,9 @@ def _chosen(silver: LakeTable, uri: str, view: View, keys: Collection[Key] | Non
     if view.stream.late != "update":
         wanted = wanted & ~pc.field("_late")
     columns = [*_fields(view), silver.shape.day_of, "_event_id", *PLACE, *LANE]
-    return pq.read_table(
-        path, columns=list(dict.fromkeys(columns)), filters=wanted, filesystem=files, partitioning=None
-    )
+    chosen = list(dict.fromkeys(columns))
+    with reading(silver.uri):
+        return pq.read_table(path, columns=chosen, filters=wanted, filesystem=files, partitioning=None)
 
 
 def _among(view: View, keys: Collection[Key]) -> Iterator[pc.Expression]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from headrace.errors import DataError, shown
+from headrace.errors import DataError, MachineError, shown
 from headrace.lake.files import DataFile
 from headrace.lake.layout import Shape
 
@@ -23,19 +23,38 @@ CHECKPOINT_EVERY = "50"
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turns what deltalake says of a table that cannot be used into an error that names it."""
+def reading(uri: str) -> Iterator[None]:
+    """Turns what deltalake and Arrow say of a table that cannot be used into an error that names it."""
     from deltalake.exceptions import CommitFailedError, DeltaError
+    from pyarrow import ArrowInvalid
 
     try:
         yield
     except CommitFailedError as error:
-        message = f"Another process changed {what} at the same time, and nothing was done."
-        raise DataError("lake-conflict", message, got=shown(str(error), 200), hint="Try again.") from error
-    except (DeltaError, OSError) as error:
-        message = f"The lake's table {what} cannot be used."
-        hint = "Look at lake.path and lake.options in headrace.toml, and whether the storage can be reached."
-        raise DataError("lake-failed", message, got=shown(str(error), 200), hint=hint) from error
+        message = f"Another process changed {short_name(uri)} at the same time, and nothing was done."
+        raise DataError("lake-conflict", message, got=shown(str(error), 200), hint="Try again.", where=uri) from error
+    except (DeltaError, ArrowInvalid, OSError) as error:
+        raise _failed(uri, error) from error
+
+
+def _failed(uri: str, error: Exception) -> MachineError:
+    """The error for a table that cannot be used; where it is stands apart, because no caller needs to know it."""
+    said = str(error).partition("\n")[0].replace(uri, short_name(uri))
+    hint = (
+        "Look at lake.path and lake.options in headrace.toml, and whether the storage can be reached. "
+        "A commit in _delta_log that is damaged has to be brought back from a copy."
+    )
+    message = f"The lake's table {short_name(uri)} cannot be used."
+    return MachineError("lake-failed", message, got=shown(said, 200), hint=hint, where=uri)
+
+
+def short_name(uri: str) -> str:
+    """A table by its stream and kind, without where the lake is.
+
+    >>> short_name("/srv/shop/lake/payments/silver")
+    'payments/silver'
+    """
+    return "/".join(uri.rstrip("/").split("/")[-2:])
 
 
 def _at_version(uri: str, version: int, options: dict[str, str]) -> DeltaTable:
@@ -45,8 +64,9 @@ def _at_version(uri: str, version: int, options: dict[str, str]) -> DeltaTable:
     try:
         return DeltaTable(uri, version=version, storage_options=options or None)
     except DeltaError as error:
-        message = f"The lake's table {uri} no longer has this version, or never had it."
-        raise DataError("lake-version", message, got=f"version {version}: {shown(str(error), 100)}") from error
+        message = f"The lake's table {short_name(uri)} no longer has this version, or never had it."
+        got = f"version {version}: {shown(str(error), 100)}"
+        raise DataError("lake-version", message, got=got, where=uri) from error
 
 
 class LakeTable:
@@ -64,8 +84,9 @@ class LakeTable:
 
     def __init__(self, uri: str, shape: Shape, options: Mapping[str, str] | None = None) -> None:
         self.uri, self.shape, self.options = uri, shape, dict(options or {})
-        self._table = self._opened()
-        self._grow()
+        with reading(uri):
+            self._table = self._opened()
+            self._grow()
 
     @classmethod
     def there(
@@ -113,9 +134,10 @@ class LakeTable:
         there = {field.name: field for field in self._table.schema().fields}
         for name, field in wanted.items():
             if name in there and there[name].type != field.type:
-                message = f"Column {name!r} of {self.uri} has another type than the stream says."
+                message = f"Column {name!r} of {short_name(self.uri)} has another type than the stream says."
                 hint = "Give the field a new name, or move the table away and archive the stream anew."
-                raise DataError("lake-conflict", message, got=shown(str(there[name].type)), hint=hint)
+                got = shown(str(there[name].type))
+                raise DataError("lake-conflict", message, got=got, hint=hint, where=self.uri)
         missing = [field for name, field in wanted.items() if name not in there]
         if missing:
             self._table.alter.add_columns(missing)
@@ -128,7 +150,8 @@ class LakeTable:
 
     def refresh(self) -> None:
         """See what others have committed."""
-        self._table.update_incremental()
+        with reading(self.uri):
+            self._table.update_incremental()
 
     def counter(self, name: str) -> int | None:
         """A named counter, or None when no commit has moved it."""
@@ -137,7 +160,7 @@ class LakeTable:
     def commit(self, files: Iterable[DataFile], counters: Mapping[str, int]) -> None:
         """Add files and move counters, both or neither; refused when another writer moved one of them meanwhile."""
         from deltalake import CommitProperties, Transaction
-        from deltalake.exceptions import CommitFailedError
+        from deltalake.exceptions import CommitFailedError, DeltaError
         from deltalake.transaction import AddAction, RemoveAction
 
         now = int(time.time() * 1000)
@@ -154,6 +177,8 @@ class LakeTable:
             message = "Another archive has written the same records: this one gives way."
             hint = "Run one archive per project; end the other with `headrace down`."
             raise DataError("lake-conflict", message, got=shown(str(error)), hint=hint) from error
+        except (DeltaError, OSError) as error:
+            raise _failed(self.uri, error) from error
         self.refresh()
 
     def files(self, column: str | None = None, spans: Sequence[tuple[int, int]] = ()) -> list[str]:

@@ -7,6 +7,7 @@ is filled by the archive; a stream without a lake has nothing to publish.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config import Config, names
+from headrace.errors import HeadraceError
 from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.place import Lake, look
 from headrace.log.protocol import Log
@@ -23,11 +25,15 @@ from headrace.run.runs import Runs, checkpoint_of
 from headrace.store.changelog import FILLED
 from headrace.store.runs import FIRST_RUN, number
 from headrace.topics import RUNS, STATUS, create, open_log, topics
+from headrace.watch.alarm import Alarm, waiting_alarm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMPONENT = "late"
+FAILED = "lake-failed"
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -43,6 +49,20 @@ class LanePublication:
     events: int = 0
     tiles: int = 0
     delay: float | None = None
+    failure: HeadraceError | None = None
+    since: int = 0
+
+    def wait(self, failure: HeadraceError, now: int) -> None:
+        """Note why nothing is published; the lane is opened again at the next pass."""
+        self.since = self.since if self.failure is not None else now
+        self.failure, self.lane = failure, None
+
+    def alarms(self) -> list[Alarm]:
+        """Why it waits, if it does."""
+        if self.failure is None:
+            return []
+        what = f"The late lane of {self.tile_set.id}, run {self.run.name},"
+        return [waiting_alarm(self.tile_set.stream.name, what, self.failure.brief, self.since)]
 
     def status(self) -> dict[str, Any]:
         """What was published, and how long after its arrival."""
@@ -53,6 +73,7 @@ class LanePublication:
             "tiles": self.tiles,
             "delay_seconds": self.delay,
             "positions": {} if self.lane is None else {str(p): o for p, o in self.lane.done.items()},
+            "error": None if self.failure is None else self.failure.brief,
         }
 
 
@@ -70,13 +91,14 @@ class LateLanes:
     def step(self) -> bool:
         """One pass of every lane; then wait until events may have come into the lake."""
         self.publish()
-        told = {"component": COMPONENT, "at": self.clock.now(), "lanes": self.status()}
+        alarms = [alarm.as_json() for lane in self._lanes.values() for alarm in lane.alarms()]
+        told = {"component": COMPONENT, "at": self.clock.now(), "lanes": self.status(), "alarms": alarms}
         text = json.dumps(told, separators=(",", ":")).encode()
         self.log.append(self.named.topic(STATUS), text, key=COMPONENT.encode())
         return False
 
     def publish(self) -> list[Pass]:
-        """One pass of every lane whose stream has a lake."""
+        """One pass of every lane whose stream has a lake; a lake that cannot be used holds up its own lane alone."""
         self._follow_runs()
         return [done for lane in self._lanes.values() if (done := self._pass(lane)) is not None]
 
@@ -100,6 +122,19 @@ class LateLanes:
         return len(self.log.end_offsets(self.named.topic(tile_set.stream.name)))
 
     def _pass(self, publication: LanePublication) -> Pass | None:
+        try:
+            done = self._step(publication)
+        except HeadraceError as failure:
+            if failure.code != FAILED:
+                raise
+            if publication.failure is None:
+                _logger.error("the late lane of %s waits: %s", publication.tile_set.id, failure)
+            publication.wait(failure, self.clock.now())
+            return None
+        publication.failure = None
+        return done
+
+    def _step(self, publication: LanePublication) -> Pass | None:
         if publication.lane is None:
             publication.lane = lane_of(
                 self.config,
@@ -126,6 +161,12 @@ class LateLanes:
             found.setdefault(tile_set, {})[run] = publication.status()
         return found
 
+    def refuse_failed(self) -> None:
+        """Raise why a lane waits, if one does."""
+        for publication in self._lanes.values():
+            if publication.failure is not None:
+                raise publication.failure
+
     def is_ready(self) -> bool:
         """Always: events wait in the lake."""
         return True
@@ -138,10 +179,17 @@ class LateLanes:
 def has_passed(said: Mapping[str, Any], config: Config, tile_set: TileSet, run: str) -> bool:
     """Whether a run's lane was published since the run appeared, by what the component last said.
 
-    True when there is no lake.
+    True when there is no lake; not as long as a lake cannot be used, which the component says itself.
     """
     lane = said.get("lanes", {}).get(tile_set.id, {}).get(run, {})
-    return lane.get("passes", 0) > 0 or SILVER not in look(config, tile_set.stream)
+    if lane.get("passes", 0) > 0:
+        return True
+    try:
+        return SILVER not in look(config, tile_set.stream)
+    except HeadraceError as error:
+        if error.code != FAILED:
+            raise
+        return False
 
 
 def _current_runs(runs: Runs, tile_set: TileSet) -> list[tuple[str, Any]]:
@@ -169,6 +217,7 @@ def publish_once(plan: Plan, config: Config, session: SparkSession, clock: Clock
     lanes = LateLanes(plan, config, session, clock or SystemClock())
     try:
         lanes.publish()
+        lanes.refuse_failed()
         return lanes.status()
     finally:
         lanes.stop()

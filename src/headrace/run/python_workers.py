@@ -30,7 +30,7 @@ def start_worker_host() -> None:
     address, launcher = folder / "socket", folder / "python"
     line = [sys.executable, "-I", "-S", worker_launcher.__file__, sys.executable, str(address)]
     launcher.write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n', encoding="utf-8")
-    launcher.chmod(0o755)
+    launcher.chmod(0o700)
     command = [sys.executable, "-P", "-m", "headrace.run.worker_host", str(address)]
     host = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **SINGLE_THREADED})
     os.environ[VARIABLE] = str(launcher)

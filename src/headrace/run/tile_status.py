@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from headrace.clock import show_time
 from headrace.plan.model import TileSet
 from headrace.run import hot_keys, state
 from headrace.run.tally import Tally
@@ -73,8 +74,8 @@ class TileStatus:
             "state_rows": sum(each["rows"] for each in operators.values()),
             "state_bytes": sum(each["memory_bytes"] for each in operators.values()),
             "operators": operators,
-            "watermark": state.watermark(self._last),
-            "newest": self._newest or None,
+            "watermark": _shown(state.watermark(self._last)),
+            "newest": _shown(self._newest or None),
         }
 
     def alarms(self, now: int) -> list[Alarm]:
@@ -84,6 +85,10 @@ class TileStatus:
         found = [dropped_alarm(*of, rows, self.dropped.totals[SINCE])] if rows else []
         hot = self.keys.hot(now)
         return found + [hot_key_alarm(*of, shown_key(tile_set, one.key), one.share, hot[one]) for one in hot]
+
+
+def _shown(moment: int | None) -> str | None:
+    return None if moment is None else show_time(moment)
 
 
 def shown_key(tile_set: TileSet, key: str) -> str:

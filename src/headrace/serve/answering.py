@@ -17,7 +17,8 @@ from starlette.responses import Response
 from headrace.errors import HeadraceError, ProjectError, UsageError, shown
 from headrace.serve.limits import BusyError
 
-STATUSES = {"too-large": 413, "bad-encoding": 415, "too-slow": 408, "no-key": 401, "wrong-role": 403}
+FORBIDDEN = dict.fromkeys(("wrong-role", "foreign-host", "foreign-origin"), 403)
+STATUSES = {"too-large": 413, "bad-encoding": 415, "too-slow": 408, "no-key": 401, **FORBIDDEN}
 PATHS = (
     "/v1/features/{view}/{key}, /v1/features, /v1/events/{stream}, /v1/score/{model}, /openapi.json, /metrics, "
     "/health, /ready, /status.json and /"

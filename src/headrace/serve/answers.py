@@ -83,7 +83,7 @@ class Answering:
         plan, limits, clock = reader.plan, limits or Limits(), clock or SystemClock()
         self.terms = terms or Terms()
         dimensions, models = dimensions or Dimensions(), models or Models()
-        self.standing = Standing(self.terms.access, metrics or Metrics(), work_of(limits, clock), dimensions, models)
+        self.standing = Standing(self.terms.callers, metrics or Metrics(), work_of(limits, clock), dimensions, models)
         self._answered = watch.answered
         self.samples = Samples(plan, log, named, self.terms.sample, tell=self._sampled)
         intake, past = Intake(plan, log, named, clock, ids), Past(tables, log, named, dimensions)

@@ -101,7 +101,7 @@ class Handlers:
         key = _key(of, written, given)
         needs = self._reads.requests(of)
         if needs.needed:
-            hint = 'POST them to /v1/features, as in {"read": ..., "keys": [...], "request": {...}}.'
+            hint = 'POST them to /v1/features, as in {"view": ..., "keys": [...], "request": {...}}.'
             message = f"Feature set {of.name!r} needs request values."
             raise DataError("bad-request", message, got=f"none of {', '.join(needs.needed)}", hint=hint)
         requests, now = needs.read(b"{}"), self.work.clock.now()

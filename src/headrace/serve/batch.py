@@ -1,11 +1,11 @@
 """`POST /v1/features`: many keys of views or feature sets in one request.
 
-    {"read": "fraud", "keys": [{"card": "42"}, {"card": "7"}], "request": {"amount": 12.5}, "stale": "refuse"}
+    {"view": "fraud", "keys": [{"card": "42"}, {"card": "7"}], "request": {"amount": 12.5}, "stale": "refuse"}
 
-`read` is a name or a list of names; `request` an object for all keys or an array with one for each. Answers come in the
-order of the keys, and for each key in the order of the names, all for one moment. A key that cannot be answered has an
-`error` in the place of its features and costs no other key its answer; a request that makes no sense is refused as a
-whole.
+`view` is the name of a view, dimension or feature set, or a list of names; `request` an object for all keys or an array
+with one for each. Answers come in the order of the keys, and for each key in the order of the names, all for one
+moment. A key that cannot be answered has an `error` in the place of its features and costs no other key its answer; a
+request that makes no sense is refused as a whole.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Form = TypeVar("Form")
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
     """A request as it comes."""
 
-    read: str | list[str]
+    view: str | list[str]
     keys: list[Any]
     request: msgspec.Raw = msgspec.Raw(b"{}")
     stale: str | None = None
@@ -69,7 +69,7 @@ class Batch:
 
 _asked = msgspec.json.Decoder(Asked)
 _list = msgspec.json.Decoder(list[msgspec.Raw])
-EXAMPLE = '{"read": "card_activity", "keys": [{"card": "42"}]}'
+EXAMPLE = '{"view": "card_activity", "keys": [{"card": "42"}]}'
 
 
 def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> Batch:
@@ -83,9 +83,9 @@ def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> Batch:
         What becomes of stale values when the request does not say.
     """
     asked = decoded(body, _asked, EXAMPLE)
-    names = [asked.read] if isinstance(asked.read, str) else asked.read
+    names = [asked.view] if isinstance(asked.view, str) else asked.view
     if not names or len(set(names)) < len(names):
-        message = "`read` names what to read, each view or feature set once."
+        message = "`view` names what to read, each view or feature set once."
         raise DataError("bad-request", message, got=shown(names))
     if len(asked.keys) * len(names) > most:
         # Before the names are looked up, so that many unknown ones cost nothing.
@@ -151,8 +151,7 @@ def _column(batch: Batch, reads: Reads, place: int, start: int, t: int) -> list[
     def said(key: Mapping[str, KeyPart], read: Mapping[str, Answer], requests: RequestValues) -> dict[str, Any]:
         return told(of, key, read, requests, t, batch.stale)
 
-    head = {"view" if of.feature_set is None else "set": of.name}
-    return read_slice(batch, reads, place, start, t, head=head, said=said)
+    return read_slice(batch, reads, place, start, t, head={"view": of.name}, said=said)
 
 
 def read_slice(

@@ -6,6 +6,7 @@ means is `events`' business.
 
 from __future__ import annotations
 
+import threading
 import zlib
 
 import msgspec
@@ -24,6 +25,10 @@ JSON = "application/json"
 MOST_EVENTS = 100_000
 USUAL_RATIO = 16
 """How much larger JSON usually is than its gzip, generously: so much room is taken before it is known."""
+MOST_MEMBERS = 1_000
+"""Members of a gzip body. Each costs some work of its own, and an empty one is of 20 bytes."""
+STEP = 64 * 1024
+"""Bytes of gzip that are decompressed at once; between two steps it is seen whether the request has ended."""
 _GZIP = 16 + zlib.MAX_WBITS
 _array = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -40,10 +45,10 @@ async def read_body(request: Request, limit: int, take: Take) -> bytes:
         return sent
     guess = min(limit, USUAL_RATIO * len(sent))
     take(guess)
-    plain = await run_in_threadpool(unzipped, sent, guess)
+    plain = await _unzip(sent, guess)
     if plain is None and guess < limit:
         take(limit - guess)
-        plain = await run_in_threadpool(unzipped, sent, limit)
+        plain = await _unzip(sent, limit)
     if plain is None:
         raise too_large(limit, f"more than {show_count(limit, 'byte')} from {len(sent):,} of gzip")
     return plain
@@ -74,8 +79,22 @@ def too_large(limit: int, got: str) -> DataError:
     return DataError("too-large", f"A request's body takes at most {show_count(limit, 'byte')}.", got=got, hint=hint)
 
 
-def unzipped(body: bytes, limit: int) -> bytes | None:
-    """What a gzip body holds, all its members; None when that is more than `limit` bytes.
+async def _unzip(sent: bytes, limit: int) -> bytes | None:
+    """Decompress in a thread, whose work ends with the request."""
+    ended = threading.Event()
+    try:
+        return await run_in_threadpool(unzipped, sent, limit, ended)
+    finally:
+        ended.set()
+
+
+def unzipped(body: bytes, limit: int, ended: threading.Event | None = None) -> bytes | None:
+    """What a gzip body holds, all its members; None when that is more than `limit` bytes, or nobody waits for it.
+
+    Parameters
+    ----------
+    ended
+        Is set when the request has ended: then nothing more is decompressed.
 
     Examples
     --------
@@ -83,18 +102,27 @@ def unzipped(body: bytes, limit: int) -> bytes | None:
     >>> unzipped(gzip.compress(b"ab") + gzip.compress(b"c"), 3), unzipped(gzip.compress(b"abcd"), 3)
     (b'abc', None)
     """
-    plain, rest = bytearray(), body
-    while rest:
-        member = zlib.decompressobj(_GZIP)
-        try:
-            plain += member.decompress(rest, limit + 1 - len(plain))
-        except zlib.error as error:
-            raise _no_gzip(str(error)) from None
-        if len(plain) > limit:
-            return None
-        if not member.eof:
-            raise _no_gzip("it ends in the middle")
-        rest = member.unused_data
+    plain, sent, at, members = bytearray(), memoryview(body), 0, 0
+    while at < len(sent):
+        if members == MOST_MEMBERS:
+            hint = "Compress the events of a request together."
+            message = f"A gzip body has at most {MOST_MEMBERS:,} members."
+            raise DataError("bad-encoding", message, hint=hint)
+        member, members = zlib.decompressobj(_GZIP), members + 1
+        while not member.eof:
+            if ended is not None and ended.is_set():
+                return None
+            part = sent[at : at + STEP]
+            if not part:
+                raise _no_gzip("it ends in the middle")
+            try:
+                plain += member.decompress(part, limit + 1 - len(plain))
+            except zlib.error as error:
+                raise _no_gzip(str(error)) from None
+            if len(plain) > limit:
+                return None
+            # What follows a member was copied, which is why it is never more than a step.
+            at += len(part) - len(member.unused_data)
     return bytes(plain)
 
 

@@ -21,7 +21,7 @@ from headrace.plan.model import Partial, Plan, TileSet
 from headrace.serve.partials import decoder
 from headrace.store.levels import BASE, FACTOR, Layout, Piece, widths
 
-FORMAT = 2
+FORMAT = 3
 """Of a level row's bytes."""
 
 SLACK = HOUR

@@ -1,4 +1,4 @@
-"""What every request passes first: who asks, how many there are, how long it takes, and whether the server is ending.
+"""What every request passes first: who asks, from where, how many there are, how long it takes, and a server that ends.
 
 It stands before the application and speaks ASGI: nothing here knows what is asked for. Routes are few and known, so
 that no caller can make up names for metrics.
@@ -19,6 +19,7 @@ from headrace.clock import SystemClock
 from headrace.errors import HeadraceError
 from headrace.serve.access import READ, WRITE, Access
 from headrace.serve.answering import json_answer, told
+from headrace.serve.callers import Callers
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
@@ -38,12 +39,17 @@ METHODS = frozenset({"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Standing:
     """How the process stands, as requests see it."""
 
-    access: Access = field(default_factory=Access)
+    callers: Callers = field(default_factory=Callers)
     metrics: Metrics = field(default_factory=Metrics)
     work: Work = field(default_factory=lambda: work_of(Limits(), SystemClock()))
     dimensions: Dimensions = field(default_factory=Dimensions)
     models: Models = field(default_factory=Models)
     draining: bool = False
+
+    @property
+    def access(self) -> Access:
+        """The API keys."""
+        return self.callers.access
 
     def tell(self) -> None:
         """Let the metrics have what is under way now, how old tables are, and which models fell back."""
@@ -167,11 +173,13 @@ class Front:
 
     def _refused(self, headers: Headers, role: str | None) -> HeadraceError | None:
         """Why a caller may not ask, or None."""
-        if role is None or not self._standing.access.keys:
-            return None
-        given = [value for name, value in headers if name == b"authorization"]
+        callers = self._standing.callers
         try:
-            self._standing.access.allow(given[0].decode("latin-1") if len(given) == 1 else None, role)
+            callers.refuse_foreign(headers)
+            if role is None or not callers.access.keys:
+                return None
+            given = [value for name, value in headers if name == b"authorization"]
+            callers.access.allow(given[0].decode("latin-1") if len(given) == 1 else None, role)
         except HeadraceError as error:
             return error
         return None

@@ -50,6 +50,8 @@ class Monitor:
         self._audit: dict[str, Any] | None = None
         self._evaluation: dict[str, Any] | None = None
         self._definitions: dict[str, Any] = {}
+        self._late: dict[str, Any] | None = None
+        self._spark: dict[str, Any] | None = None
         self._pipeline: dict[str, Any] | None = None
         self._lag: int | None = None
         self._away: str | None = "log"
@@ -112,10 +114,11 @@ class Monitor:
 
     def _look_at_audit(self) -> None:
         """Less often than at the others: where no audit runs, its last words are looked for in vain."""
-        said = last_status(self._log, self._topic, ["audit", "evaluate", "definitions"])
+        said = last_status(self._log, self._topic, ["audit", "evaluate", "definitions", "late", "process.spark"])
         told = {name: found for name, (_, found) in said.items() if isinstance(found, dict)}
         self._audit, self._evaluation = told.get("audit"), told.get("evaluate")
         self._definitions = told.get("definitions", {})
+        self._late, self._spark = told.get("late"), told.get("process.spark")
 
     def _lag_of(self, stream: str, stand: Mapping[str, Any]) -> Behind:
         """How much of a stream the pipeline has yet to read: up to what it last said, also when it has died since."""
@@ -172,7 +175,7 @@ class Monitor:
             "streams": streams(self._pipeline, self._archive),
             "lake": (self._archive or {}).get("streams", {}),
             "tile_sets": said.get("tile_sets", {}),
-            "alarms": alarms(self._archive, self._pipeline, self._audit, self._evaluation),
+            "alarms": alarms(self._archive, self._pipeline, self._late, self._audit, self._evaluation, self._spark),
             "skew": (self._audit or {}).get("skew", {}),
             "labels": (self._evaluation or {}).get("labels", {}),
             **self._told(now),

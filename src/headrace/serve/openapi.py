@@ -35,7 +35,7 @@ AT: Json = {
 REFUSALS = {
     "400": "The request makes no sense.",
     "401": "An API key is needed.",
-    "403": "The API key does not have the role.",
+    "403": "The API key does not have the role, or the request is to another host or of a foreign page.",
     "404": "There is nothing of that name.",
     "408": "The request was sent too slowly.",
     "413": "The request is too large.",
@@ -111,7 +111,7 @@ def _read(of: Readable, reader: Reader) -> Json:
 
 def _batch(known: dict[str, Readable], limits: Limits) -> Json:
     examples = {
-        name: {"value": {"read": name, "keys": [shapes.key_example(of)]} | _request(of)} for name, of in known.items()
+        name: {"value": {"view": name, "keys": [shapes.key_example(of)]} | _request(of)} for name, of in known.items()
     }
     said = (
         f"At most {show_count(limits.max_keys, 'key')}, each counted once for every view that is read. "
@@ -202,8 +202,7 @@ def _get(name: str, said: str, content: Json) -> Json:
 def _schemas(known: dict[str, Readable]) -> Json:
     made: Json = {"error": shapes.error_schema()}
     kinds: Json = {"key": {}, "error": shapes.error_schema()["properties"]["error"], "status": {"type": "integer"}}
-    failed = {"view": {"type": "string"}, "set": {"type": "string"}}
-    made["failure"] = shapes.object_of(failed | kinds, optional=("view", "set"))
+    made["failure"] = shapes.object_of({"view": {"type": "string"}} | kinds, optional=("view",))
     for name, of in known.items():
         made[f"{name}.answer"] = shapes.answer_schema(of)
         request = None if of.feature_set is None else shapes.request_schema(of.feature_set)
@@ -212,7 +211,7 @@ def _schemas(known: dict[str, Readable]) -> Json:
     names: Json = {"enum": list(known)}
     made["batch"] = shapes.object_of(
         {
-            "read": {"oneOf": [names, {"type": "array", "items": names, "minItems": 1, "uniqueItems": True}]},
+            "view": {"oneOf": [names, {"type": "array", "items": names, "minItems": 1, "uniqueItems": True}]},
             "keys": {"type": "array", "items": {"type": ["object", "array", "string", "integer", "boolean"]}},
             "request": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
             "stale": STALE["schema"],

@@ -115,8 +115,7 @@ def _feature(feature: Feature | Attribute) -> Json:
 
 def answer_schema(of: Readable) -> Json:
     """What is answered for one key."""
-    what = "view" if of.feature_set is None else "set"
-    named: Json = {what: {"const": of.name}, "key": key_schema(of), "features": features_schema(of), **FRESHNESS}
+    named: Json = {"view": {"const": of.name}, "key": key_schema(of), "features": features_schema(of), **FRESHNESS}
     if of.feature_set is not None:
         each = object_of({name: form for name, form in FRESHNESS.items() if name != "at"})
         named["views"] = object_of({view.name: each for view in of.views})

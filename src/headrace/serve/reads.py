@@ -141,7 +141,7 @@ def set_json(
 ) -> dict[str, Any]:
     """What is said of a feature set: as old as the oldest of its parts, and each part's own freshness."""
     return {
-        "set": of.name,
+        "view": of.name,
         "key": dict(key),
         "features": row_json(of, model_row(of, answers, requests, t)),
         "at": show_time(t),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from headrace.clock import SECOND
 from headrace.config import Config
 from headrace.serve.access import Access, access_of, is_loopback, refuse_malformed, refuse_unprotected
+from headrace.serve.callers import Callers
 from headrace.serve.tls import certificate_of
 
 _logger = logging.getLogger(__name__)
@@ -19,8 +20,21 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Terms:
-    """Keys, https, the most connections, seconds to be idle and to drain, and the share of reads that are kept.
+    """Who is served and how: a field for each of the settings behind it.
 
+    Parameters
+    ----------
+    max_connections
+        The most connections of this process.
+    idle, drain
+        Seconds that a connection may be idle, and that requests have to end.
+    sample
+        The share of reads that are kept.
+    any_host
+        Whether requests to any host are served without keys.
+
+    Examples
+    --------
     >>> Terms().access.keys, Terms().sample
     ((), 0.0)
     """
@@ -31,6 +45,12 @@ class Terms:
     idle: float = 30.0
     drain: float = 5.0
     sample: float = 0.0
+    any_host: bool = False
+
+    @property
+    def callers(self) -> Callers:
+        """Who is served, by the headers of a request."""
+        return Callers(self.access, self.any_host)
 
 
 def terms_of(config: Config) -> Terms:
@@ -45,7 +65,8 @@ def terms_of(config: Config) -> Terms:
     most = room_for_connections(serve.max_connections)
     if most < serve.max_connections:
         _logger.warning("open files allow %d connections, not %d", most, serve.max_connections)
-    return Terms(access, tls, most, serve.idle / SECOND, serve.drain / SECOND, serve.sample)
+    any_host = serve.without_keys == "anywhere"
+    return Terms(access, tls, most, serve.idle / SECOND, serve.drain / SECOND, serve.sample, any_host)
 
 
 def refuse_unusable(config: Config) -> None:

@@ -24,6 +24,7 @@ from headrace.config import Config, names
 from headrace.errors import HeadraceError
 from headrace.machine import collect_seldom
 from headrace.plan.model import Plan
+from headrace.printable import quote_logs
 from headrace.serve.answers import Answering, ids_of, lake_of, serve
 from headrace.serve.dimensions import dimensions_of
 from headrace.serve.heard import Heard
@@ -62,6 +63,7 @@ def worker_of(load: Callable[[], Loaded], workers: int) -> Target:
 
 
 def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, keeper: Connection, folder: Path) -> None:
+    quote_logs()
     stop = threading.Event()
     # Ctrl-C reaches every process of a terminal; who has the workers tells them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

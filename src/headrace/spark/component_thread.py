@@ -16,13 +16,15 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.backoff import LONGEST, Backoff
-from headrace.clock import Clock, SystemClock
+from headrace.clock import Clock, SystemClock, show_time
 from headrace.errors import HeadraceError
 from headrace.spark.component import Component
 
 STARTING, RUNNING, RESTARTING, HUNG, STOPPED = "starting", "running", "restarting", "hung", "stopped"
 REFUSALS = (2, 3)
 """Exit codes of errors that another start would repeat: a wrong setting, something that the machine lacks."""
+MENDED = frozenset({"lake-failed"})
+"""Codes of errors all the same that a component waits out: somebody may mend a table that others do not need."""
 
 _logger = logging.getLogger(__name__)
 
@@ -103,7 +105,7 @@ class ComponentThread:
         return {
             "state": self.state,
             "ready": self.is_ready,
-            "since": self.since,
+            "since": show_time(self.since),
             "restarts": self.restarts,
             "error": self.error,
         }
@@ -143,7 +145,7 @@ class ComponentThread:
         self.error = str(error) or type(error).__name__
         if isinstance(error, HeadraceError):
             self.error = error.brief
-            if not self._steps and error.exit_code in REFUSALS:
+            if not self._steps and error.exit_code in REFUSALS and error.code not in MENDED:
                 self.refusal = error
         _logger.error("%s has failed: %s", self.name, self.error, exc_info=error)
         healthy = 0.0 if running_since is None else now - running_since

@@ -20,7 +20,7 @@ from headrace.topics import STATUS, last_status
 
 RECORDED = ("since", "restarts", "exit", "exited_at", "exit_reason", "log", "port", "url", "components")
 """What is shown of a process as it is recorded."""
-COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate", "process.spark")
+COMPONENTS = ("pipeline", "serve", "archive", "score", "audit", "evaluate", "process.spark", "late")
 
 
 def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], Plan]) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], 
         for name, found in (stored.get("processes") or {}).items()
     }
     told = last_status(log, names(config).topic(STATUS), COMPONENTS)
-    pipeline, serve, archive, score, audit, evaluation, spark = (
+    pipeline, serve, archive, score, audit, evaluation, spark, late = (
         told.get(component, (0, {})) for component in COMPONENTS
     )
     return {
@@ -58,7 +58,7 @@ def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], 
         "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
-        "alarms": alarms(archive[1], pipeline[1], audit[1], evaluation[1], spark[1]),
+        "alarms": alarms(archive[1], pipeline[1], late[1], audit[1], evaluation[1], spark[1]),
         "skew": audit[1].get("skew", {}),
         "labels": evaluation[1].get("labels", {}),
         "models": score[1].get("models", {}),

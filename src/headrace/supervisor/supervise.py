@@ -292,7 +292,13 @@ class Supervisor:
         """What the status file says."""
         me = None if self._me is None or self.state == "stopped" else self._me._asdict()
         processes = {watched.child.name: _record(watched, self._place) for watched in self.watched}
-        return {**self._about, "state": self.state, "since": self._began, "supervisor": me, "processes": processes}
+        return {
+            **self._about,
+            "state": self.state,
+            "since": show_time(self._began),
+            "supervisor": me,
+            "processes": processes,
+        }
 
 
 def _missing(watched: Watched) -> str:
@@ -310,7 +316,7 @@ def _record(watched: Watched, place: Place) -> dict[str, Any]:
     last = watched.last_exit
     return {
         "state": watched.state,
-        "since": watched.since,
+        "since": show_time(watched.since),
         "restarts": watched.restarts,
         "exit": None if last is None else last.code,
         "exited_at": None if last is None else last.at,

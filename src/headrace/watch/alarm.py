@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.clock import show_time
 from headrace.words import show_count
 
-WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
+WENT_BACK, DROPPED, HOT_KEY, WAITS = "arrival_went_back", "dropped_by_watermark", "hot_key", "waits"
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Alarm:
     partition
         Where; None when it is the whole stream's.
     kind
-        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark" or "hot_key".
+        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark", "hot_key" or "waits".
     rate, usual
         The share of records now and before, for the rates; of a hot key its share of the events.
     since
@@ -51,7 +52,7 @@ class Alarm:
             "kind": self.kind,
             "rate": None if self.rate is None else round(self.rate, 6),
             "usual": None if self.usual is None else round(self.usual, 6),
-            "since": self.since,
+            "since": show_time(self.since),
             "says": self.says,
         }
 
@@ -94,3 +95,12 @@ def hot_key_alarm(stream: str, tiles: str, key: str, share: float, since: int) -
     """
     says = f"Tiles {tiles}: {100 * share:.1f} % of the events are of one key, {key}."
     return Alarm(stream, None, HOT_KEY, share, None, since, says)
+
+
+def waiting_alarm(stream: str, what: str, why: str, since: int) -> Alarm:
+    """Something of a stream waits for its lake.
+
+    >>> waiting_alarm("payments", "The archive of payments", "The lake's table payments/bronze cannot be used.", 0).says
+    "The archive of payments waits: The lake's table payments/bronze cannot be used."
+    """
+    return Alarm(stream, None, WAITS, None, None, since, f"{what} waits: {why}")

@@ -1,0 +1,161 @@
+"""A commit of the lake that was cut off: what needs it waits and says why, and nothing else notices."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import headrace as hr
+from headrace import config
+from headrace.clock import MINUTE
+from headrace.errors import HeadraceError
+from headrace.lake.imports import positions
+from headrace.lake.layout import SILVER
+from headrace.lake.place import look
+from headrace.plan.build import build
+from headrace.run import archiving
+from headrace.run.archiving import Archiving
+from headrace.run.late_lanes import LateLanes, has_passed, publish_once
+from headrace.standing import alarms
+from headrace.testing import FakeClock
+from headrace.topics import STATUS, last_status
+from tests.lake.bronze import fill, record
+from tests.streams import BASE
+
+FIELDS = {"id": str, "card": str, "amount": float, "country": str, "at": hr.Timestamp}
+STREAMS = [hr.stream(name, fields=FIELDS, event_id="id", event_time="at") for name in ("orders", "payments")]
+PLAN = build([hr.view(each.name, each, by="card", features={"n": hr.count(over="1h")}) for each in STREAMS])
+
+
+class Shop:
+    """A project of two streams with a lake, of which the late lanes have published everything."""
+
+    def __init__(self, folder: Path) -> None:
+        text = '[project]\nname = "shop"\n[log]\npartitions = 1\n'
+        self.config, self.clock = config.parse(text, folder, {}), FakeClock(BASE)
+
+    def fill(self) -> None:
+        """Write the lake, and publish the late lanes of it."""
+        for stream in STREAMS:
+            fill(self.config, stream, [[record(0, number, BASE, MINUTE) for number in range(3)]])
+        lanes = self.lanes()
+        lanes._follow_runs()
+        for lane in lanes._lanes.values():
+            done = positions(look(self.config, lane.tile_set.stream)[SILVER])
+            lane.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            lane.checkpoint.write_text(json.dumps(done))
+        lanes.stop()
+
+    def lanes(self) -> LateLanes:
+        # Nothing is new, so there is nothing to ask Spark for.
+        return LateLanes(PLAN, self.config, None, self.clock)
+
+    def archiving(self) -> Archiving:
+        return Archiving(PLAN, self.config, None, self.clock)
+
+    def newest(self, stream: str = "payments") -> Path:
+        """The newest commit of a stream's silver table."""
+        return max(Path(config.names(self.config).path("lake"), stream, SILVER, "_delta_log").glob("*.json"))
+
+    def said(self, component: object, name: str) -> dict:
+        return last_status(component.log, config.names(self.config).topic(STATUS), [name])[name][1]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("filled")
+    Shop(folder).fill()
+    return folder
+
+
+@pytest.fixture
+def shop(filled, tmp_path):
+    shutil.copytree(filled, tmp_path / "shop")
+    return Shop(tmp_path / "shop")
+
+
+@pytest.fixture
+def cut_off(shop):
+    """The newest commit of payments, of which half is missing, and what it was."""
+    commit, whole = shop.newest(), shop.newest().read_bytes()
+    commit.write_bytes(whole[: len(whole) // 2])
+    return commit, whole
+
+
+def test_a_late_lane_waits_says_why_and_goes_on_when_its_lake_is_mended(shop, cut_off):
+    lanes = shop.lanes()
+    for _ in range(2):
+        lanes.step()
+        shop.clock.advance("1m")
+    said = shop.said(lanes, "late")
+    orders, payments = (said["lanes"][f"{name}.by_card"]["1"] for name in ("orders", "payments"))
+    assert (orders["passes"], orders["error"], payments["passes"]) == (2, None, 0)
+    (alarm,) = alarms(said)
+    assert alarm["says"].startswith("The late lane of payments.by_card, run 1, waits: The lake's table payments/silver")
+    assert (alarm["kind"], alarm["stream"], alarm["since"]) == ("waits", "payments", "2026-01-01T00:00:00Z")
+    assert str(shop.config.root) not in json.dumps(said)
+    cut_off[0].write_bytes(cut_off[1])
+    lanes.step()
+    said = shop.said(lanes, "late")
+    assert (alarms(said), said["lanes"]["payments.by_card"]["1"]["passes"]) == ([], 1)
+    lanes.stop()
+
+
+def test_a_lake_that_is_cut_off_while_its_lane_runs_is_waited_for_too(shop):
+    lanes = shop.lanes()
+    lanes.step()
+    commit, whole = shop.newest(), shop.newest().read_bytes()
+    fill_next = commit.with_name(f"{int(commit.stem) + 1:020}.json")
+    fill_next.write_bytes(whole[:40])
+    lanes.step()
+    assert len(alarms(shop.said(lanes, "late"))) == 1
+    lanes.stop()
+
+
+def test_a_run_that_follows_waits_for_a_lane_whose_lake_cannot_be_used(shop, cut_off):
+    orders, payments = PLAN.tile_sets
+    assert has_passed({}, shop.config, payments, "2") is False
+    assert has_passed({"lanes": {payments.id: {"2": {"passes": 1}}}}, shop.config, payments, "2") is True
+    assert has_passed({}, shop.config, orders, "2") is False
+
+
+def test_publishing_once_fails_with_what_is_wrong(shop, cut_off):
+    with pytest.raises(HeadraceError) as caught:
+        publish_once(PLAN, shop.config, None, shop.clock)
+    assert (caught.value.code, caught.value.http_status) == ("lake-failed", 503)
+    assert caught.value.where == str(cut_off[0].parents[1])
+
+
+def test_the_archive_of_another_stream_goes_on_and_this_one_when_its_lake_is_mended(shop, cut_off, monkeypatch):
+    monkeypatch.setattr(archiving, "AGAIN", 0.0)
+    monkeypatch.setattr(archiving, "TELL", 0.0)
+    archive = shop.archiving()
+    archive.step()
+    said = shop.said(archive, "archive")
+    assert list(archive.archives) == ["orders"]
+    assert [alarm["says"][:32] for alarm in alarms(said)] == ["The archive of payments waits: T"]
+    cut_off[0].write_bytes(cut_off[1])
+    archive.step()
+    said = shop.said(archive, "archive")
+    assert (sorted(archive.archives), alarms(said)) == (["orders", "payments"], [])
+    assert said["streams"]["payments"]["archived"] == 3
+    archive.stop()
+
+
+def test_a_stream_whose_lake_breaks_stays_as_it_was_told_last(shop, monkeypatch):
+    monkeypatch.setattr(archiving, "AGAIN", 0.0)
+    monkeypatch.setattr(archiving, "TELL", 0.0)
+    archive = shop.archiving()
+    before = shop.said(archive, "archive")["streams"]
+    monkeypatch.setattr(type(archive.archives["payments"]), "step", _fail)
+    archive.step()
+    said = shop.said(archive, "archive")
+    assert (said["streams"], len(said["alarms"])) == (before, 2)
+    archive.stop()
+
+
+def _fail(*_):
+    raise HeadraceError("lake-failed", "The lake's table cannot be used.")
