@@ -130,7 +130,7 @@ def _ago(micros: int) -> str:
 
 def _exit(each: dict[str, Any], now: int) -> str:
     """How and when a process last exited, whether or not it was started again."""
-    return "-" if each["exit"] is None else f"{each['exit_reason']}, {_ago(now - each['exited_at'])} ago"
+    return "-" if each["exit"] is None else f"{each['exit_reason']}, {_ago(now - micros(each['exited_at']))} ago"
 
 
 def _text(value: Any) -> str:

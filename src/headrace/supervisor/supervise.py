@@ -319,7 +319,7 @@ def _record(watched: Watched, place: Place) -> dict[str, Any]:
         "since": show_time(watched.since),
         "restarts": watched.restarts,
         "exit": None if last is None else last.code,
-        "exited_at": None if last is None else last.at,
+        "exited_at": None if last is None else show_time(last.at),
         "exit_reason": None if last is None else last.reason,
         "log": str(place.log(watched.child.name)),
         **(identity._asdict() if identity is not None else {"pid": None}),
