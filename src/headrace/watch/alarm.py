@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
+from headrace.disk import LEAST
+
+WENT_BACK, DROPPED, HOT_KEY, DISK = "arrival_went_back", "dropped_by_watermark", "hot_key", "disk_full"
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Alarm:
     partition
         Where; None when it is the whole stream's.
     kind
-        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark" or "hot_key".
+        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark", "hot_key" or
+        "disk_full", which is no stream's.
     rate, usual
         The share of records now and before, for the rates; of a hot key its share of the events.
     since
@@ -92,3 +95,22 @@ def hot_key_alarm(stream: str, tiles: str, key: str, share: float, since: int) -
     """
     says = f"Tiles {tiles}: {100 * share:.1f} % of the events are of one key, {key}."
     return Alarm(stream, None, HOT_KEY, share, None, since, says)
+
+
+def full_alarm(folder: str, free: int, since: int, least: int = 0) -> Alarm:
+    """The disk is full, or so nearly that no events are taken below `least` bytes.
+
+    >>> full_alarm("data", 4_096, 0).says
+    'The disk of data is full, 4,096 bytes are left: reads are answered, everything else waits for space.'
+    >>> full_alarm("data", 90_000_000, 0, 100_000_000).says
+    'The disk of data has 90,000,000 bytes left: below 100,000,000 no events are taken over HTTP (serve.min_free_disk).'
+    """
+    if free < LEAST or not least:
+        left = f"The disk of {folder} is full, {free:,} bytes are left"
+        says = f"{left}: reads are answered, everything else waits for space."
+    else:
+        says = (
+            f"The disk of {folder} has {free:,} bytes left: "
+            f"below {least:,} no events are taken over HTTP (serve.min_free_disk)."
+        )
+    return Alarm("", None, DISK, None, None, since, says)
