@@ -1,6 +1,7 @@
 """Rows into a stream's topic: as fast as the disk allows, or evenly at a rate.
 
-An append is safe when it returns, so what is counted as sent is in the log. The first bad row ends it, unless told to
+An append is safe when it returns, so what is counted as sent is in the log. A full disk ends it: whoever sends knows
+best whether to wait. The first bad row ends it, unless told to
 keep going: then bad rows are counted, and the first few kept to be shown.
 """
 
@@ -14,7 +15,7 @@ from itertools import islice
 
 from headrace.clock import Clock, SystemClock
 from headrace.define.stream import Stream
-from headrace.errors import DataError
+from headrace.errors import DataError, DiskFullError
 from headrace.log.protocol import Log
 from headrace.schema.wire import SchemaIds, row_writer
 from headrace.send.check import Check, Checked, checker, dated, message, unchecked
@@ -125,7 +126,11 @@ def send(
             now = clock.now()
             if wish.rebase:
                 good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift, write) for row in good]
-            log.append_batch(topic, [message(stream, row, now) for row in good])
+            try:
+                log.append_batch(topic, [message(stream, row, now) for row in good])
+            except DiskFullError as error:
+                error.hint = f"{_before(done.sent)} sent before it. Free some space, then send the rest."
+                raise
             done.sent += len(good)
             progress(batch[-1].done, done)
             if fault is not None:
@@ -150,9 +155,12 @@ def _good(batch: list[Row], check: Check, done: Sent, *, keep_going: bool) -> tu
 
 
 def _ended(fault: Fault, sent: int, source: Source) -> DataError:
-    before = {0: "Nothing was", 1: "1 event was"}.get(sent, f"{sent:,} events were")
     others = ", or --raw to send them as they are" if source.format == "jsonl" else ""
-    return fault.error(f"{before} sent before it. Use --keep-going to leave such rows out{others}.")
+    return fault.error(f"{_before(sent)} sent before it. Use --keep-going to leave such rows out{others}.")
+
+
+def _before(sent: int) -> str:
+    return {0: "Nothing was", 1: "1 event was"}.get(sent, f"{sent:,} events were")
 
 
 def _shift(source: Source, stream: Stream, check: Check, clock: Clock) -> int:
