@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
+from headrace import project
 from headrace.client.again import READ, SEND
 from headrace.client.answer import error_of
 from headrace.clock import SECOND
+from headrace.config import names
 from headrace.disk import LEAST
 from headrace.errors import DiskFullError
 from headrace.log import EmbeddedLog, MemoryLog
 from headrace.serve import metrics, monitor
 from headrace.serve.metrics import Metrics, counts_folder
+from headrace.serve.reading import Reader
+from headrace.store import LmdbStore
 from headrace.testing import FakeClock
+from headrace.topics import create, topics
 from tests.serve.conftest import NAMES, World
-from tests.serve.process import served, until
+from tests.serve.process import be_the_pipeline, launched, until, write_project
 from tests.serve.test_app import EVENT
 from tests.small_disk import is_mountable, small_disk
 from tests.streams import BASE
@@ -125,7 +131,7 @@ def test_counters_are_in_memory_and_never_in_a_folder_that_others_can_write(tmp_
 
 
 @pytest.mark.skipif(not is_mountable(), reason="a disk can be mounted by root alone")
-def test_a_serving_process_answers_reads_while_its_disk_is_full_and_takes_events_when_it_is_freed(tmp_path):
+def test_a_serving_process_starts_and_answers_reads_on_a_full_disk_and_takes_events_when_it_is_freed(tmp_path):
     def posted() -> int:
         body = json.dumps({"user": "ann", "at": "2026-01-01T00:00:00Z", "more": "x" * 20_000}).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{process.port}/v1/events/clicks", body, method="POST")
@@ -137,19 +143,39 @@ def test_a_serving_process_answers_reads_while_its_disk_is_full_and_takes_events
     def kinds() -> list[str]:
         return [alarm["kind"] for alarm in process.ask("/status.json")[1]["alarms"]]
 
-    with (
-        small_disk(tmp_path / ".headrace", 32) as disk,
-        served(tmp_path, "min_free_disk = 0\nworkers = 1\n") as process,
-    ):
-        assert posted() == 202
+    def answers() -> set[int]:
+        """Of a view and of what is not there: answers of a new kind take room for their counters."""
+        return {process.ask(path)[0] for path in ("/v1/features/users/ann", "/v1/features/none/ann")}
+
+    write_project(tmp_path, "min_free_disk = 0\nworkers = 1\n")
+    data = tmp_path / ".headrace"
+    with small_disk(data, 32) as disk:
+        left_by_a_killed_one(tmp_path)
         disk.fill()
-        until(lambda: posted() == 507)
-        until(lambda: kinds() == ["disk_full"])
-        assert process.ask("/v1/features/users/ann")[0] == 200
-        assert process.ask("/ready")[0] == 200
-        # A page of counters that nobody has touched before: every answer of a new kind takes room for its counters.
-        assert [process.ask(f"/v1/features/none-{number}/ann")[0] for number in range(3)] == [404] * 3
-        disk.free()
-        until(lambda: posted() == 202)
-        until(lambda: kinds() == [])
-        assert process.child.poll() is None
+        with launched(tmp_path) as process:
+            assert answers() == {200, 404}
+            until(lambda: kinds() == ["disk_full"])
+            disk.free()
+            until(lambda: process.ask("/ready")[0] == 200)
+            until(lambda: kinds() == [])
+            assert posted() == 202
+            disk.fill()
+            until(lambda: posted() == 507)
+            until(lambda: kinds() == ["disk_full"])
+            assert answers() == {200, 404}
+            assert process.ask("/ready")[0] == 200
+            disk.free()
+            until(lambda: posted() == 202)
+            assert process.child.poll() is None
+
+
+def left_by_a_killed_one(folder: Path) -> None:
+    """A log, a store, and where an earlier process listened."""
+    loaded = project.load(folder)
+    with EmbeddedLog(folder / ".headrace" / "log") as log:
+        create(log, topics(loaded.plan(), names(loaded.config), 1))
+    be_the_pipeline(folder)
+    with LmdbStore(folder / ".headrace" / "store") as store:
+        Reader(loaded.plan(), store)
+    (folder / ".headrace" / "run").mkdir()
+    (folder / ".headrace" / "run" / "serve.json").write_text(json.dumps({"host": "127.0.0.1", "port": 0, "pid": 1}))

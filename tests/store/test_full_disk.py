@@ -18,6 +18,7 @@ from tests.small_disk import is_mountable, small_disk
 
 TOPIC = "changelog.cards"
 FULL = lmdb.DiskError("mdb_txn_commit: No space left on device")
+SHORT = lmdb.Error("mdb_txn_commit: Input/output error")
 
 
 def row(n, version=1, size=10):
@@ -127,11 +128,13 @@ def test_a_read_that_fails_half_way_skips_nothing(log, monkeypatch):
 # files
 
 
-def test_a_commit_without_room_is_no_damage_and_the_next_one_is_kept(tmp_path):
+@pytest.mark.parametrize(("error", "room"), [(FULL, True), (FULL, False), (SHORT, False)])
+def test_a_commit_without_room_is_no_damage_and_the_next_one_is_kept(tmp_path, monkeypatch, error, room):
     with LmdbStore(tmp_path) as store:
         store.apply([row(1)], TOPIC, {0: 1})
+        monkeypatch.setattr(environments, "has_room", lambda _: room)
         with pytest.raises(DiskFullError) as refused:
-            store._env.write(lambda _: fail(FULL))
+            store._env.write(lambda _: fail(error))
         assert (refused.value.code, refused.value.where) == ("disk-full", str(tmp_path))
         assert store.position(TOPIC) == {0: 1}
         store.check()

@@ -87,6 +87,9 @@ class Monitor:
                 self._look_at_audit()
                 self._publish(now)
             self._away = None
+        except DiskFullError as error:
+            # Even to open a topic takes some room: what was seen last stands.
+            self._note_full(error)
         except HeadraceError as error:
             away = "store" if error.code.startswith("store-") else "log"
             if self._away is None:
@@ -101,11 +104,14 @@ class Monitor:
                 self._cleaned = now
                 self._log.clean(self._topic)
         except DiskFullError as error:
-            if not self._is_full:
-                _logger.error("nothing can be written, reads go on: %s", error)
-            self._is_full = True
+            self._note_full(error)
         else:
             self._is_full = False
+
+    def _note_full(self, error: DiskFullError) -> None:
+        if not self._is_full:
+            _logger.error("nothing can be written, reads go on: %s", error)
+        self._is_full = True
 
     def _look_at_disk(self, now: int) -> None:
         """How much room the embedded log has; too little, or an append that found none, is an alarm."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from headrace.clock import Clock, SystemClock
 from headrace.config import Names, names
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, DiskFullError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.serve.beside import JOIN, Beside, Work, once
@@ -44,7 +44,9 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> 
     terms, ready, workers = terms_of(config), named.path(READY_FILE), config.serve.workers
     port = config.port if port is None else port
     with listening(config.host, port, workers) as listeners, open_log(config) as log:
-        create(log, topics(plan, named, config.partitions))
+        # On a full disk those that are there will do: reads need none.
+        with contextlib.suppress(DiskFullError):
+            create(log, topics(plan, named, config.partitions))
 
         def started() -> None:
             announce(ready, listeners[0], secure=terms.tls is not None)

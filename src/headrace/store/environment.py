@@ -190,7 +190,9 @@ class Environment:
 
     def _translated(self, error: lmdb.Error) -> HeadraceError:
         got, where = f"{type(error).__name__}: {error}", str(self.folder)
-        if is_full(error):
+        # A commit of which only a part found room is an error of input and output to LMDB.
+        short = not isinstance(error, _DAMAGE) and not has_room(self.folder)
+        if is_full(error) or short:
             message, hint = "The store cannot grow: its disk is full or its quota used up.", f"{HINT} Reads go on."
             return DiskFullError("disk-full", message, got=got, hint=hint, where=where)
         # Where a full disk has kept LMDB from ending a commit, it takes no more until it is opened again: no damage.
