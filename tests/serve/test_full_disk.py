@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,8 +18,9 @@ from headrace.config import names
 from headrace.disk import LEAST
 from headrace.errors import DiskFullError
 from headrace.log import EmbeddedLog, MemoryLog
-from headrace.serve import metrics, monitor
-from headrace.serve.metrics import Metrics, counts_folder
+from headrace.serve import monitor
+from headrace.serve.counts import counts_folder
+from headrace.serve.metrics import Metrics
 from headrace.serve.reading import Reader
 from headrace.store import LmdbStore
 from headrace.testing import FakeClock
@@ -117,17 +119,21 @@ def test_a_refusal_for_the_disk_counts_as_a_request_sent_away():
     assert "headrace_http_rejected_total 1.0" in counting.text({})
 
 
-def test_counters_are_in_memory_and_never_in_a_folder_that_others_can_write(tmp_path, monkeypatch):
-    memory, data = tmp_path / "shm", tmp_path / "data"
-    monkeypatch.setattr(metrics, "MEMORY", memory)
-    assert counts_folder(data) == data / "run" / "metrics"
+def test_counters_are_in_memory_and_what_a_killed_process_left_there_is_removed_by_the_next(tmp_path):
+    data, memory = tmp_path / "data", tmp_path / "shm"
+    with counts_folder(data, memory) as folder:
+        assert folder == data / "run" / "metrics"
     memory.mkdir()
-    folder = counts_folder(data)
-    assert folder.parent == memory
-    assert counts_folder(data) == folder
-    assert counts_folder(tmp_path / "other") != folder
-    folder.chmod(0o777)
-    assert counts_folder(data) == data / "run" / "metrics"
+    left = memory / f"headrace-{os.getuid()}-left"
+    left.mkdir()
+    (left / "lock").touch()
+    os.utime(left, (0, 0))
+    with counts_folder(data, memory) as one:
+        assert (one.parent, one.stat().st_mode & 0o777) == (memory, 0o700)
+        os.utime(one, (0, 0))
+        with counts_folder(data, memory) as other:
+            assert sorted(memory.iterdir()) == sorted([one, other])
+    assert list(memory.iterdir()) == []
 
 
 @pytest.mark.skipif(not is_mountable(), reason="a disk can be mounted by root alone")

@@ -6,9 +6,6 @@ what a process that has ended had counted stays counted.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,8 +27,6 @@ from headrace.serve import scoring_metrics
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that must name the folder before a process that shares it loads this module."""
 SENT_AWAY = (429, 503, 507)
-MEMORY = Path("/dev/shm")
-"""Where files are in memory, on systems that have such a place."""
 BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the latency buckets, in seconds."""
 
@@ -210,23 +205,6 @@ class Metrics:
 def forget(process: int, folder: Path) -> None:
     """Let a process that has ended have nothing under way; what it has counted stays."""
     mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]
-
-
-def counts_folder(data: Path) -> Path:
-    """Where the workers of a project count together: in memory where it has a place, else in the data folder.
-
-    The counters are mapped files. On a disk, a worker that counts something new would be killed while the disk is full.
-    """
-    digest = hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:16]
-    folder = MEMORY / f"headrace-{os.getuid()}-{digest}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return data / "run" / "metrics"
-    # Anybody may write where it lies: one that somebody else has made is not used.
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-    return folder if own else data / "run" / "metrics"
 
 
 class _Standing:

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import json
 import os
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ from headrace.errors import ConfigError, DiskFullError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.serve.beside import JOIN, Beside, Work, once
-from headrace.serve.metrics import counts_folder
+from headrace.serve.counts import counts_folder
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
 from headrace.serve.terms import terms_of
@@ -51,15 +50,13 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> 
         def started() -> None:
             announce(ready, listeners[0], secure=terms.tls is not None)
 
-        folder = counts_folder(named.path())
-        with open_store(config) as store:
+        with counts_folder(named.path()) as folder, open_store(config) as store:
             try:
                 filling = Filling(plan, log, store, named, least=config.min_free_disk)
                 work = worker_of(project.loader(), workers)
                 keep(filling, Workers(listeners, work, filling.monitor, folder, terms.drain), stop, started)
             finally:
                 _withdraw(ready)
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 class Filling:
