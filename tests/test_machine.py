@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.disk import free_bytes
 from headrace.errors import MachineError
-from headrace.machine import Java, bundled_home, find_java, free_disk_bytes, memory_bytes, short_lived
+from headrace.machine import Java, bundled_home, find_java, memory_bytes, short_lived
 
 
 def java_at(home: Path, version: str) -> Path:
@@ -86,7 +87,7 @@ def test_two_bundled_runtimes_do_not_share_a_script(tmp_path):
 
 def test_memory_and_disk_are_measured(tmp_path):
     assert (memory_bytes() or 0) > 2**28
-    assert free_disk_bytes(tmp_path) > 0
+    assert free_bytes(tmp_path) > 0
 
 
 def test_java_expects_a_short_life_while_that_is_asked_for(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.clock import MINUTE, SECOND, micros, show_time
-from headrace.errors import DataError, UsageError
+from headrace.errors import DataError, DiskFullError, UsageError
 from headrace.log import MemoryLog
 from headrace.schema.json import decoder
 from headrace.schema.types import Struct, schema_of
@@ -176,7 +176,8 @@ def test_csv_cells_become_what_their_fields_are(trial):
         '2026-01-01T00:00:00Z,1.50,p1,"a ""b"", c",x,\r\n'
         "2026-01-01T00:00:00Z,2e1,p2,,y,n\r\n"
     )
-    assert trial.send(table(text, report=(unknown := []).append)).sent == 2
+    unknown: list[str] = []
+    assert trial.send(table(text, report=unknown.append)).sent == 2
     assert trial.rows[0] == {
         "at": "2026-01-01T00:00:00Z",
         "amount": 1.5,
@@ -368,3 +369,21 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError) as caught:
         list(source(str(tmp_path / "none.jsonl")).rows(PAYMENTS.schema))
     assert caught.value.code == "bad-file"
+
+
+def test_a_full_disk_ends_it_and_says_how_much_is_in_the_log(monkeypatch):
+    trial, appended = Trial(), list[int]()
+    append = trial.log.append_batch
+
+    def small(topic, messages):
+        if appended:
+            raise DiskFullError("log-full", "The log cannot grow.", hint="Free some space.")
+        appended.append(len(messages))
+        return append(topic, messages)
+
+    monkeypatch.setattr(trial.log, "append_batch", small)
+    rows = [GOOD[0] | {"id": f"p{number}"} for number in range(1_500)]
+    with pytest.raises(DiskFullError) as ended:
+        trial.send(lines(*rows))
+    assert (len(trial.values), ended.value.exit_code) == (1_000, 4)
+    assert ended.value.hint == "1,000 events were sent before it. Free some space, then send the rest."

@@ -33,8 +33,10 @@ class Backoff:
             How long it had been ready.
         """
         self.exits = [exit for exit in self.exits if at - exit < LOOP_SECONDS] + [at]
-        if len(self.exits) >= LOOP_EXITS:
-            return None
+        return None if len(self.exits) >= LOOP_EXITS else self.waits(healthy=healthy)
+
+    def waits(self, *, healthy: float) -> float:
+        """The same for an exit that is not the child's own doing, and never too often."""
         if healthy >= HEALTHY:
             self.delay = FIRST
         now, self.delay = self.delay, min(self.delay * 2, LONGEST)

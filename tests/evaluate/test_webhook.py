@@ -16,6 +16,7 @@ from headrace.cli.init import create
 from headrace.clock import HOUR, SECOND
 from headrace.config import names
 from headrace.drift.incident import Alarm, Change, opened
+from headrace.errors import DiskFullError
 from headrace.evaluate.alerts import tell
 from headrace.evaluate.webhook import Webhook, post
 from headrace.log import MemoryLog
@@ -135,6 +136,25 @@ def test_after_a_restart_it_goes_on_where_it_was(config, log, clock):
     receiver = Receiver()
     tell(config, log, [incident()])
     Webhook(config, log, clock, send=receiver).step()
+    Webhook(config, log, clock, send=receiver).step()
+    assert len(receiver.came) == 1
+
+
+def test_on_a_full_disk_an_alert_is_posted_once_and_later(config, log, clock, monkeypatch):
+    receiver = Receiver()
+    tell(config, log, [incident()])
+    commit, refusals = log.commit, [DiskFullError("log-full", "The log cannot grow.")] * 3
+
+    def small(group, topic, offsets):
+        if refusals:
+            raise refusals.pop()
+        commit(group, topic, offsets)
+
+    monkeypatch.setattr(log, "commit", small)
+    for _ in range(3):
+        with pytest.raises(DiskFullError):
+            Webhook(config, log, clock, send=receiver).step()
+    assert receiver.came == []
     Webhook(config, log, clock, send=receiver).step()
     assert len(receiver.came) == 1
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from headrace.clock import HOUR
-from headrace.errors import DataError
+from headrace.errors import DataError, DiskFullError
 from headrace.lake.counters import BATCH, OFFSET, behind, position
-from headrace.lake.files import DayWriter
+from headrace.lake.files import DayWriter, remove_batch
 from headrace.lake.imports import IMPORTS
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape
 from headrace.lake.place import Lake
 from headrace.lake.table import LakeTable
+from headrace.run import deposit as deposits
 from headrace.run.deposit import Deposit
 from headrace.run.lake_writer import LakeWriter
 from tests.lake.bronze import record
@@ -83,3 +86,85 @@ def test_of_an_archive_and_an_import_that_start_from_one_state_only_one_commits(
         writer_of(imported).commit(one_record(imported, 1), {IMPORTS: 1}, {})
     assert refused.value.code == "lake-conflict"
     assert (opened(tmp_path).bronze.delta.count(), opened(tmp_path).silver.delta.count()) == (1, 1)
+
+
+def files(lake):
+    return sorted(file.name for table in (lake.bronze, lake.silver) for file in Path(table.uri).glob("*/*.parquet"))
+
+
+def full(*_, **__):
+    raise OSError("Generic LocalFileSystem error\n Unable to copy data to file\n No space left on device (os error 28)")
+
+
+@pytest.mark.parametrize("table", [BRONZE, SILVER])
+def test_a_commit_without_room_is_a_full_disk_and_leaves_no_file_that_keeps_it_full(tmp_path, monkeypatch, table):
+    lake = opened(tmp_path)
+    writer_of(lake).commit(one_record(lake), MOVED, {})
+    before = files(lake)
+    deposit = one_record(lake, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(getattr(lake, table)._table, "create_write_transaction", full, raising=False)
+        with pytest.raises(DiskFullError):
+            writer_of(lake).commit(deposit, {BATCH: 2, f"{OFFSET}0": 2}, {})
+    kept = [] if table == BRONZE else [Path(file.path).name for file in deposit.files[BRONZE]]
+    assert files(opened(tmp_path)) == sorted([*before, *kept])
+    assert behind(opened(tmp_path).bronze, opened(tmp_path).silver) == (table == SILVER)
+
+
+def test_a_commit_that_happened_keeps_its_files_although_what_came_after_it_had_no_room(tmp_path, monkeypatch):
+    lake = opened(tmp_path)
+    commit = lake.bronze.commit
+
+    def committed(*given):
+        commit(*given)
+        raise DiskFullError("disk-full", "The checkpoint has no room.")
+
+    monkeypatch.setattr(lake.bronze, "commit", committed)
+    deposit = one_record(lake)
+    with pytest.raises(DiskFullError):
+        writer_of(lake).commit(deposit, MOVED, {})
+    assert len(files(lake)) == 2
+    assert opened(tmp_path).bronze.delta.count() == 1
+
+
+def test_the_files_of_a_batch_that_failed_are_removed_and_no_others(tmp_path):
+    lake = opened(tmp_path)
+    for batch in ("one-", "two-"):
+        writer = DayWriter(lake.silver.uri, SHAPE, batch=batch)
+        writer.add(rows([("e", HOUR, 0, HOUR, 0, 0, 0)]))
+        writer.close()
+    remove_batch(lake.silver.uri, "one-")
+    assert [name[:4] for name in files(lake)] == ["two-"]
+    remove_batch(lake.silver.uri, "")
+    assert len(files(lake)) == 1
+
+
+class FailingTasks:
+    """A session of which one task has written its file when another fails."""
+
+    def __init__(self, write):
+        self._write = write
+
+    def __getattr__(self, name):
+        return lambda *_: self
+
+    def collect(self):
+        self._write()
+        raise RuntimeError("java.io.IOException: No space left on device")
+
+
+def test_a_second_pass_that_fails_leaves_no_file_of_the_tasks_that_had_ended(tmp_path, monkeypatch):
+    lake, batches, seen = opened(tmp_path), list[str](), list[str]()
+
+    def write():
+        made = DayWriter(lake.silver.uri, SHAPE, batch=batches[-1])
+        made.add(rows([("e", HOUR, 0, HOUR, 0, 0, 0)]))
+        made.close()
+        seen.extend(files(lake))
+
+    monkeypatch.setattr(deposits, "_writer", lambda *given: batches.append(given[-1]))
+    tables = {BRONZE: lake.bronze, SILVER: lake.silver}
+    with pytest.raises(RuntimeError):
+        deposits.deposit(FailingTasks(write), "root", ["one"], None, tables, 2)
+    assert len(seen) == 1
+    assert files(lake) == []

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from headrace.errors import HeadraceError
-from headrace.log import EmbeddedLog, Message, Record, Retention, follow
+from headrace.errors import DiskFullError, HeadraceError, MachineError
+from headrace.log import EmbeddedLog, Message, Record, Retention, database, follow
 from headrace.log.database import Database, connect, flocked
 from headrace.log.frame import MOST_BYTES, MOST_RECORDS
 from tests.budget import examples
@@ -337,3 +337,24 @@ def pages(folder: Path) -> int:
     count: int = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.close()
     return count
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "code"),
+    [
+        ("SQLITE_FULL", True, "log-full"),
+        ("SQLITE_IOERR_WRITE", True, "log-full"),
+        ("SQLITE_IOERR_SHMSIZE", False, "log-full"),
+        ("SQLITE_CANTOPEN", False, "log-full"),
+        ("SQLITE_IOERR_SHMSIZE", True, "log-failed"),
+        ("SQLITE_CORRUPT", False, "log-corrupt"),
+    ],
+)
+def test_what_sqlite_says_on_a_full_disk_is_a_full_disk_and_not_a_broken_log(tmp_path, monkeypatch, name, room, code):
+    monkeypatch.setattr(database, "has_room", lambda _: room)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = name
+    with pytest.raises(MachineError) as refused, database.translated(tmp_path / "t.topic"):
+        raise error
+    assert refused.value.code == code
+    assert isinstance(refused.value, DiskFullError) == (code == "log-full")

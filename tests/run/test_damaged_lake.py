@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ class Shop:
         """The newest commit of a stream's silver table."""
         return max(Path(config.names(self.config).path("lake"), stream, SILVER, "_delta_log").glob("*.json"))
 
-    def said(self, component: object, name: str) -> dict:
+    def said(self, component: Any, name: str) -> Any:
         return last_status(component.log, config.names(self.config).topic(STATUS), [name])[name][1]
 
 

@@ -82,19 +82,30 @@ def until(condition: Callable[[], Any]) -> Any:
 @contextlib.contextmanager
 def served(folder: Path, settings: str = "", *, ready: bool = True, features: str = PROJECT) -> Iterator[Process]:
     """`headrace run serve` over a project whose pipeline has just spoken."""
+    write_project(folder, settings, features)
+    with launched(folder) as process:
+        be_the_pipeline(folder)
+        if ready:
+            until(lambda: process.ask("/ready")[0] == 200)
+        yield process
+
+
+def write_project(folder: Path, settings: str = "", features: str = PROJECT) -> None:
+    """The files of a project."""
     (folder / "headrace.toml").write_text(f'[project]\nname = "shop"\n[serve]\n{settings}')
     (folder / "features.py").write_text(features)
+
+
+@contextlib.contextmanager
+def launched(folder: Path) -> Iterator[Process]:
+    """`headrace run serve` over a project, as soon as it has said where it listens."""
     command = [sys.executable, "-m", "headrace.cli.main", "run", "serve", "--port", "0", "--project", str(folder)]
     with open(folder / "said", "wb") as said:
         child = subprocess.Popen(command, stdout=said, stderr=said)
     try:
         file = folder / ".headrace" / "run" / "serve.json"
         port = until(lambda: json.loads(file.read_text())["port"] if child.poll() is None else 1 / 0)
-        process = Process(child, folder, port)
-        be_the_pipeline(folder)
-        if ready:
-            until(lambda: process.ask("/ready")[0] == 200)
-        yield process
+        yield Process(child, folder, port)
     finally:
         child.kill()
         child.wait()

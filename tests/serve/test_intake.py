@@ -197,8 +197,8 @@ def test_a_disk_that_is_nearly_full_takes_no_events(tmp_path):
         world = World(Limits(min_free_disk=10**15), log)
         world.serving.monitor.tick()
         answer = world.ask("POST", PATH, json=EVENT)
-        assert (answer.status_code, answer.headers["retry-after"]) == (429, "60")
-        assert "bytes left" in error_of(answer)["message"]
+        assert (answer.status_code, answer.headers["retry-after"]) == (507, "60")
+        assert (error_of(answer)["code"], "bytes left" in error_of(answer)["message"]) == ("disk-full", True)
 
 
 def test_too_much_under_way_is_taken_later_and_room_is_given_back(monkeypatch):

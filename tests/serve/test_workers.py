@@ -17,6 +17,7 @@ import pytest
 
 from headrace.errors import MachineError
 from headrace.serve import heard as module
+from headrace.serve.counts import MEMORY
 from headrace.serve.heard import Beat, Heard, Word
 from headrace.serve.limits import Behind
 from headrace.serve.watch import ANSWERED
@@ -58,7 +59,7 @@ def test_both_answer_and_every_number_is_the_sum(shop):
         assert shop.ask("/v1/features/users/ann")[0] == 200
     assert told(shop, reads) == before + READS
     # Each counts in files of its own: with forty connections none had all of them.
-    counters = list((shop.folder / ".headrace" / "run" / "metrics").glob("counter_*.db"))
+    counters = list(MEMORY.glob("headrace-*/counter_*.db"))
     assert {int(file.stem.partition("_")[2]) for file in counters} >= set(workers(shop))
     until(lambda: shop.ask("/status.json")[1]["requests"]["features"] >= before + READS)
 

@@ -15,7 +15,7 @@ from headrace.audit.auditing import audit, complete_for
 from headrace.audit.counts import Counts
 from headrace.clock import Clock, SystemClock, show_time
 from headrace.config import Config, names
-from headrace.errors import HeadraceError
+from headrace.errors import DiskFullError, HeadraceError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.topics import STATUS, create, open_log, topics
@@ -37,6 +37,7 @@ class Auditing:
         self.counts, self.audits = Counts(), 0
         self.upto = clock.now()
         self._since: int | None = None
+        self._is_full = False
         self._due = self.upto + config.audit_every
         self._skew = self._told()
 
@@ -67,7 +68,14 @@ class Auditing:
         """Say in the status topic what was found."""
         told = {"component": COMPONENT, "at": now, "skew": self._skew, "alarms": self._alarms()}
         topic = names(self._config).topic(STATUS)
-        self._log.append(topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+        try:
+            self._log.append(topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+        except DiskFullError as error:
+            if not self._is_full:
+                _logger.warning("waiting for space: %s", error)
+            self._is_full = True
+        else:
+            self._is_full = False
 
     def _told(self) -> dict[str, Any]:
         whole = self.counts.as_json()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from headrace import machine
+from headrace import disk, machine
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table
 from headrace.errors import MachineError
@@ -76,7 +76,7 @@ def _memory() -> Check:
 
 
 def _disk(folder: Path) -> Check:
-    free = machine.free_disk_bytes(folder)
+    free = disk.free_bytes(folder)
     hint = "Free some space, or set `data` in headrace.toml to a folder on another disk."
     found = f"{machine.show_bytes(free)} free"
     return Check("disk", free >= LEAST_DISK, found, machine.show_bytes(LEAST_DISK), hint)

@@ -3,8 +3,8 @@
 A verb's module is imported when the verb is used and not before, so `headrace --help` is instant. What a verb does is
 in the module named after it. stdout is data, stderr is talk.
 
-Exit codes: 0 done, 1 failed, 2 refused what was asked, 3 the machine lacks something, 70 a defect in Headrace,
-130 interrupted.
+Exit codes: 0 done, 1 failed, 2 refused what was asked, 3 the machine lacks something, 4 a disk is full, 70 a defect in
+Headrace, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contextlib import contextmanager
 import click
 
 from headrace.cli.output import fail, talk
+from headrace.disk import as_full, is_full
 from headrace.errors import HeadraceError, UsageError, did_you_mean, shown
 from headrace.printable import quote_logs
 
@@ -148,13 +149,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _private_files(next((word for word in given if not word.startswith("-")), None)):
             code = cli.main(given, prog_name="headrace", standalone_mode=False)
     except HeadraceError as error:
-        return fail(error, as_json=as_json)
+        return fail(as_full(error) if is_full(error) else error, as_json=as_json)
     except click.ClickException as error:
         return fail(_usage(error), as_json=as_json)
     except (KeyboardInterrupt, click.Abort):
         talk("Interrupted.")
         return INTERRUPTED
     except Exception as error:
+        if is_full(error):
+            return fail(as_full(error), as_json=as_json)
         if os.environ.get("HEADRACE_DEBUG") == "1":
             raise
         return _defect(error)

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import click
 
+from headrace.disk import is_full
 from headrace.errors import HeadraceError
 from headrace.printable import printable
 
@@ -35,8 +36,16 @@ def data_json(value: Any) -> None:
 
 
 def talk(text: str) -> None:
-    """Say something to the person at the keyboard, on stderr."""
-    click.echo(text, err=True, color=_coloured(sys.stderr))
+    """Say something to the person at the keyboard, on stderr.
+
+    Where stderr is a file on a full disk, it stays in the buffer until there is room: what is said must not end what
+    is done.
+    """
+    try:
+        click.echo(text, err=True, color=_coloured(sys.stderr))
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

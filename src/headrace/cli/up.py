@@ -42,8 +42,9 @@ def command(
     unless one answers at the usual address. They go on when everything else ends: see `headrace down --all`.
 
     Topics are created, then the Spark pipeline and serving are started; what exits is started again, after 1 s, 2 s,
-    4 s and so on to 30 s, and given up after five exits within two minutes. What each process says is in the
-    project's data folder under logs/.
+    4 s and so on to 30 s, and given up after five exits within two minutes. Exits while the disk is full do not
+    count: such a process is started when there is space. What each process says is in the project's data folder
+    under logs/.
 
     Ctrl-C or SIGTERM ends everything within ten seconds; the exit code is 130 after Ctrl-C and 0 after SIGTERM.
     """
@@ -89,6 +90,9 @@ class Screen:
         """Draw the live line again, about once a second."""
         from headrace.topics import last_status
 
+        with contextlib.suppress(OSError):
+            # What could not be written while the disk was full.
+            sys.stderr.flush()
         if not self._live or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LIVE_SECONDS

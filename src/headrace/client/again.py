@@ -52,7 +52,7 @@ class Safe:
 READ = Safe(frozenset({429, 502, 503, 504}), (OSError, http.client.HTTPException))
 LOOK = Safe(frozenset({429, 502, 504}), READ.failures)
 """For `/ready`, whose 503 is an answer."""
-SEND = Safe(frozenset({429}), (ConnectionRefusedError, socket.gaierror))
+SEND = Safe(frozenset({429, 507}), (ConnectionRefusedError, socket.gaierror))
 """Events: again only when surely nothing was taken."""
 
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from headrace.client.typed import typed, types_of
 from headrace.client.wire import Reply
-from headrace.errors import CODES, DataError, HeadraceError, MachineError, ProjectError, shown
+from headrace.errors import CODES, DataError, DiskFullError, HeadraceError, MachineError, ProjectError, shown
 from headrace.words import show_count
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _CLASSES: Mapping[int, type[HeadraceError]] = {
     **dict.fromkeys((400, 401, 403, 405, 408, 413, 415), DataError),
     404: ProjectError,
     **dict.fromkeys((429, 502, 503, 504), MachineError),
+    507: DiskFullError,
 }
 
 

@@ -82,6 +82,8 @@ class Webhook:
             return
         at = self._log.committed(self._group, self._topic).get(0, 0)
         for record in self._log.read(self._topic, 0, at, limit=100):
+            # Where a full disk would not take the new position, it refuses the old one before the alert is posted.
+            self._log.commit(self._group, self._topic, {0: record.offset})
             if not self._deliver(record):
                 return
             self._faults.reach("alerts.post.after")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -38,10 +39,10 @@ class DataFile:
 
 
 class DayWriter:
-    """Writes batches of a table into one file per day."""
+    """Writes batches of a table into one file per day, whose name begins with the name of the batch."""
 
-    def __init__(self, root: str, shape: Shape, options: Mapping[str, str] | None = None) -> None:
-        self._shape = shape
+    def __init__(self, root: str, shape: Shape, options: Mapping[str, str] | None = None, batch: str = "") -> None:
+        self._shape, self._batch = shape, batch
         self._files, self._root = filesystem(root, options)
         self._open: dict[str, _DayFile] = {}
 
@@ -58,7 +59,7 @@ class DayWriter:
 
     def _file(self, day: str) -> _DayFile:
         if day not in self._open:
-            path = f"{self._shape.day}={day}/{uuid.uuid4().hex}.parquet"
+            path = f"{self._shape.day}={day}/{self._batch}{uuid.uuid4().hex}.parquet"
             self._open[day] = _DayFile(self._files, f"{self._root}/{path}", path, day, self._shape)
         return self._open[day]
 
@@ -165,6 +166,25 @@ def remove(root: str, options: Mapping[str, str] | None = None) -> None:
     files, path = filesystem(root, options)
     if files.get_file_info(path).type != fs.FileType.NotFound:
         files.delete_dir(path)
+
+
+def remove_batch(root: str, batch: str, options: Mapping[str, str] | None = None) -> None:
+    """Remove the files of a batch that no commit will name, from a local table: they would keep a full disk full.
+
+    In object storage they stay until `vacuum` removes them.
+    """
+    files, path = filesystem(root, options)
+    if isinstance(files, fs.LocalFileSystem) and batch:
+        for file in Path(path).glob(f"*/{batch}*.parquet"):
+            file.unlink(missing_ok=True)
+
+
+def remove_files(root: str, unnamed: Iterable[DataFile], options: Mapping[str, str] | None = None) -> None:
+    """The same for single files."""
+    files, path = filesystem(root, options)
+    if isinstance(files, fs.LocalFileSystem):
+        for file in unnamed:
+            Path(path, file.path).unlink(missing_ok=True)
 
 
 def _sync(path: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
+from headrace.disk import translated
 from headrace.errors import DataError, MachineError, shown
 from headrace.lake.files import DataFile
 from headrace.lake.layout import Shape
@@ -29,7 +30,8 @@ def reading(uri: str) -> Iterator[None]:
     from pyarrow import ArrowInvalid
 
     try:
-        yield
+        with translated():
+            yield
     except CommitFailedError as error:
         message = f"Another process changed {short_name(uri)} at the same time, and nothing was done."
         raise DataError("lake-conflict", message, got=shown(str(error), 200), hint="Try again.", where=uri) from error
@@ -170,9 +172,10 @@ class LakeTable:
         moved = [Transaction(name, value) for name, value in counters.items()]
         properties = CommitProperties(app_transactions=moved)
         try:
-            self._table.create_write_transaction(
-                added, "append", self._table.schema(), [self.shape.day], commit_properties=properties
-            )
+            with translated():
+                self._table.create_write_transaction(
+                    added, "append", self._table.schema(), [self.shape.day], commit_properties=properties
+                )
         except CommitFailedError as error:
             message = "Another archive has written the same records: this one gives way."
             hint = "Run one archive per project; end the other with `headrace down`."

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from headrace.errors import HeadraceError, MachineError, shown
 from headrace.local.ports import HOST, last_or_free, refuse_taken
-from headrace.whole import write_whole
+from headrace.whole import write_or_overwrite
 
 STARTING, STOPPING, KILLED = 60.0, 20.0, 5.0
 SETTLED = 1.0
@@ -228,7 +228,7 @@ def _read(service: Service) -> _Known | None:
 
 
 def _write(service: Service, known: _Known) -> None:
-    write_whole(service.file, json.dumps(asdict(known)) + "\n")
+    write_or_overwrite(service.file, json.dumps(asdict(known)) + "\n")
 
 
 def _await(started: subprocess.Popen[bytes], service: Service, ready: Callable[[], bool]) -> None:

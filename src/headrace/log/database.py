@@ -17,12 +17,18 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from headrace.errors import MachineError
+from headrace.disk import HINT, has_room
+from headrace.errors import DiskFullError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
 
 BUSY_SECONDS = 30.0
 CHECKPOINT_PAGES = 500
 """Small, so that the write-ahead log soon stops growing: an fsync of a file that grows costs half as much again."""
+
+FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+"""What SQLite says of a full disk, and of a quota or a limit on the size of files."""
+WITHOUT_ROOM = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
+"""What it says as well when the disk is full, of the files beside a topic's own, which it makes and removes again."""
 
 _open: weakref.WeakSet[Database] = weakref.WeakSet()
 _abandoned: list[list[sqlite3.Connection]] = []
@@ -157,11 +163,10 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", None) or type(error).__name__
         got = f"{name}: {error}"
-        if name in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):
-            # SQLite says FULL for a full disk, and IOERR_WRITE for a quota or a limit on the size of files.
-            hint = "Free space or shorten the retention; every record acknowledged so far is safe."
+        if name in FULL or (name.startswith(WITHOUT_ROOM) and not has_room(path.parent)):
             message = "The log cannot grow: its disk is full or its quota used up."
-            raise MachineError("log-full", message, got=got, hint=hint, where=str(path)) from error
+            hint = f"{HINT} Every record acknowledged so far is safe."
+            raise DiskFullError("log-full", message, got=got, hint=hint, where=str(path)) from error
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             hint = "Restore the file, or delete it with its -wal and -shm files and rebuild from the lake."
             raise MachineError(

@@ -8,11 +8,12 @@ for any reader.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace.lake.files import DataFile
+from headrace.lake.files import DataFile, remove_batch
 from headrace.lake.layout import BRONZE, BRONZE_COLUMNS, SILVER, Shape
 from headrace.run.counting import Counts
 from headrace.run.refused import RefusedFile
@@ -53,11 +54,17 @@ def deposit(
         return Deposit()
     places = {name: (table.uri, table.shape) for name, table in tables.items()}
     options = next(iter(tables.values())).options
-    write = _writer(root, places, options, copies, sent_on)
+    batch = f"{uuid.uuid4().hex[:12]}-"
+    write = _writer(root, places, options, copies, sent_on, batch)
     names = session.createDataFrame([(name,) for name in staged], "name STRING").repartition(min(tasks, len(staged)))
     done = Deposit()
-    for row in names.mapInArrow(write, "told STRING").collect():
-        _add(done, json.loads(row.told))
+    try:
+        for row in names.mapInArrow(write, "told STRING").collect():
+            _add(done, json.loads(row.told))
+    except Exception:
+        for table in tables.values():
+            remove_batch(table.uri, batch, options)
+        raise
     return done
 
 
@@ -111,6 +118,7 @@ def _writer(
     options: Mapping[str, str],
     copies: pa.Table,
     sent_on: Sequence[str],
+    made_in: str,
 ) -> Callable[[Batches], Batches]:
     """What a task does with the files it is given; it runs in Spark's Python workers."""
 
@@ -120,7 +128,7 @@ def _writer(
         from headrace.lake.files import DayWriter, filesystem
 
         files, folder = filesystem(root, options)
-        writers = {name: DayWriter(uri, shape, options) for name, (uri, shape) in places.items()}
+        writers = {name: DayWriter(uri, shape, options, made_in) for name, (uri, shape) in places.items()}
         counts, refused = Counts(), RefusedFile(files, folder, sent_on)
         for names in given:
             for name in names.column(0).to_pylist():

@@ -11,7 +11,7 @@ finds silver behind bronze, because a writer died between its two commits, makes
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.define.stream import Stream
-from headrace.errors import DataError
+from headrace.errors import DataError, DiskFullError
 from headrace.lake.copies import COPIES, copies
 from headrace.lake.counters import BATCH, OFFSET, TURN, behind
-from headrace.lake.files import DataFile, remove
+from headrace.lake.files import DataFile, remove, remove_files
 from headrace.lake.imports import IMPORTS, partition_of, positions, rows_of
 from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.place import Lake
@@ -126,20 +126,23 @@ class LakeWriter:
         self.lake.faults.reach("lake.bronze.before")
         try:
             self.lake.bronze.commit(made.files[BRONZE], turn | dict(moved) | dict(counts))
-        except DataError:
+        except (DataError, DiskFullError):
             self.refresh()
+            for name, table in ((BRONZE, self.lake.bronze), (SILVER, self.lake.silver)):
+                _remove_uncommitted(self.lake.bronze, turn[TURN], table, made.files[name])
             raise
         self.lake.faults.reach("lake.bronze.after")
         self._follow(made.files[SILVER], turn | dict(moved))
 
-    def _follow(self, files: Iterable[DataFile], moved: Mapping[str, int]) -> None:
+    def _follow(self, files: Sequence[DataFile], moved: Mapping[str, int]) -> None:
         """Commit to silver what bronze has; fine when somebody has made up for it already."""
         silver = self.lake.silver
         try:
             silver.commit(files, moved)
-        except DataError:
+        except (DataError, DiskFullError):
             silver.refresh()
             if (silver.counter(TURN) or 0) < moved.get(TURN, 0):
+                _remove_uncommitted(silver, moved[TURN], silver, files)
                 raise
         self.lake.faults.reach("lake.silver.after")
 
@@ -180,3 +183,9 @@ class LakeWriter:
         offsets = {(f"{OFFSET}{p}" if p >= 0 else rows_of(partition_of(p))): offset for p, offset in end.items()}
         numbers = {name: self.lake.bronze.counter(name) for name in (TURN, BATCH, IMPORTS)}
         return offsets | {name: number for name, number in numbers.items() if number is not None}
+
+
+def _remove_uncommitted(committed: LakeTable, turn: int, table: LakeTable, files: Sequence[DataFile]) -> None:
+    """Remove the files of a commit that has not happened, as its turn says: whoever tries again writes others."""
+    if (committed.counter(TURN) or 0) < turn:
+        remove_files(table.uri, files, table.options)

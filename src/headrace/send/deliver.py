@@ -1,7 +1,8 @@
 """Rows into a stream's topic: as fast as the disk allows, as they come through a pipe, or evenly at a rate.
 
-An append is safe when it returns, so what is counted as sent is in the log. The first bad row ends it, unless told to
-keep going: then bad rows are counted, and the first few kept to be shown. Ctrl-C ends it between two appends.
+An append is safe when it returns, so what is counted as sent is in the log. A full disk ends it: the sender knows best
+whether to wait. The first bad row ends it, unless told to keep going: then bad rows are counted, and the first few kept
+to be shown. Ctrl-C ends it between two appends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import islice, takewhile
 
 from headrace.clock import Clock, SystemClock
 from headrace.define.stream import Stream
-from headrace.errors import DataError
+from headrace.errors import DataError, DiskFullError
 from headrace.log.protocol import Log
 from headrace.schema.wire import SchemaIds, row_writer
 from headrace.send.arrivals import Arrivals
@@ -135,7 +136,11 @@ def send(
             now = clock.now()
             if wish.rebase:
                 good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift, write) for row in good]
-            log.append_batch(topic, [message(stream, row, now) for row in good])
+            try:
+                log.append_batch(topic, [message(stream, row, now) for row in good])
+            except DiskFullError as error:
+                error.hint = f"{_before(done.sent)} sent before it. Free some space, then send the rest."
+                raise
             done.sent += len(good)
             progress(batch[-1].done, done)
             if fault is not None:
@@ -174,9 +179,12 @@ def _good(batch: list[Row], check: Check, done: Sent, *, keep_going: bool) -> tu
 
 
 def _ended(fault: Fault, sent: int, source: Source) -> DataError:
-    before = show_count(sent, "event was", "events were") if sent else "Nothing was"
     others = ", or --raw to send them as they are" if source.format == "jsonl" else ""
-    return fault.error(f"{before} sent before it. Use --keep-going to leave such rows out{others}.")
+    return fault.error(f"{_before(sent)} sent before it. Use --keep-going to leave such rows out{others}.")
+
+
+def _before(sent: int) -> str:
+    return show_count(sent, "event was", "events were") if sent else "Nothing was"
 
 
 def _shift(source: Source, stream: Stream, check: Check, clock: Clock, pace: Pace) -> int:

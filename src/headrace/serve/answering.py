@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.errors import HeadraceError, ProjectError, UsageError, shown
+from headrace.errors import DiskFullError, HeadraceError, ProjectError, UsageError, shown
 from headrace.serve.limits import BusyError
 
 FORBIDDEN = dict.fromkeys(("wrong-role", "foreign-host", "foreign-origin"), 403)
@@ -26,6 +26,9 @@ PATHS = (
 ALWAYS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 RETRY = 1
 """Seconds after which values that were too old, or not there yet, may be asked for again."""
+
+RETRY_FULL = 5
+"""Seconds after which events may be sent again that the disk had no room for."""
 
 # Decimals are numbers with all their digits.
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -72,6 +75,8 @@ def told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Ma
         headers = {"connection": "close"}
     elif status == 401:
         headers = {"www-authenticate": challenge(request.url.path)}
+    elif isinstance(error, DiskFullError):
+        headers = {"retry-after": str(RETRY_FULL)}
     elif error.code in ("too-stale", "lake-behind", "dimension-unread", "model-slow", "model-down"):
         headers = {"retry-after": str(RETRY)}
     return status, error_json(error), headers

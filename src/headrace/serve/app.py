@@ -29,7 +29,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from headrace.clock import show_time
-from headrace.errors import DataError, HeadraceError, shown
+from headrace.errors import DataError, DiskFullError, HeadraceError, shown
 from headrace.serve import batch as batches
 from headrace.serve import key as keys
 from headrace.serve import scoring as scores
@@ -233,7 +233,7 @@ class Handlers:
     async def refused(self, request: Request, error: Exception) -> Response:
         """Every error in one shape; what went wrong inside is told to the log, not to the caller."""
         status, said, headers = told(request, error)
-        if status >= 500 and not isinstance(error, BusyError) and said.get("code") != "too-stale":
+        if status >= 500 and not isinstance(error, BusyError | DiskFullError) and said.get("code") != "too-stale":
             unforeseen = None if isinstance(error, HeadraceError) else error
             _logger.error("%s %s: %s", request.method, request.url.path, error, exc_info=unforeseen)
         self._parts.watch.answered["errors"] += 1

@@ -1,9 +1,9 @@
 """How much is taken over HTTP: the largest body, how much is under way, and when a caller is asked to come back later.
 
 Events are refused with 429 and a time to wait when the pipeline is too far behind a stream, when the embedded log's
-disk is nearly full, or when too much is under way: every append holds a thread and its body until it is on disk. Reads
-of many keys are refused with 503 when their bodies take all the room there is. Who works and who waits is `gate`'s
-business.
+disk is nearly full (507), or when too much is under way: every append holds a thread and its body until it is on disk.
+Reads of many keys are refused with 503 when their bodies take all the room there is. Who works and who waits is
+`gate`'s business.
 What the limits are is in `settings`; how far behind things are is seen by `monitor`.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from headrace.clock import SECOND
 from headrace.config import Config
-from headrace.errors import HeadraceError, MachineError
+from headrace.errors import DiskFullError, HeadraceError, MachineError
 from headrace.words import show_count
 
 SOONEST, LATEST = 1, 60
@@ -70,7 +70,8 @@ class Behind:
 class BusyError(Exception):
     """Carries an error, the seconds to wait and the status out to the answer.
 
-    429 says that events come faster than they are read; 503 that the server itself has its hands full.
+    429 says that events come faster than they are read; 503 that the server itself has its hands full; 507 that the
+    disk has no room for events.
     """
 
     def __init__(self, error: HeadraceError, seconds: int, status: int = 429) -> None:
@@ -97,8 +98,8 @@ def refuse_when_behind(stream: str, behind: Behind | None, free: int | None, lim
     if free is not None and free < limits.min_free_disk:
         message = f"The log's disk has {show_count(free, 'byte')} left."
         least = show_count(limits.min_free_disk, "byte")
-        hint = f"Send it again later. Below {least}, nothing is taken (serve.min_free_disk)."
-        raise BusyError(MachineError("too-busy", message, hint=hint), LATEST)
+        hint = f"Send it again later. Below {least}, no events are taken (serve.min_free_disk)."
+        raise BusyError(DiskFullError("disk-full", message, hint=hint), LATEST, DiskFullError.http_status)
 
 
 def wait(excess: int, rate: float) -> int:

@@ -26,6 +26,7 @@ from headrace.serve import scoring_metrics
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that must name the folder before a process that shares it loads this module."""
+SENT_AWAY = (429, 503, 507)
 BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the latency buckets, in seconds."""
 
@@ -33,7 +34,7 @@ HELP = {
     "headrace_http_requests_total": ("counter", "Requests by route, method and status."),
     "headrace_http_request_seconds": ("histogram", "Seconds from a request's head to the end of its answer, by route."),
     "headrace_http_in_flight": ("gauge", "Requests that are being answered."),
-    "headrace_http_rejected_total": ("counter", "Requests sent away with 429 or 503."),
+    "headrace_http_rejected_total": ("counter", "Requests sent away with 429, 503 or 507."),
     "headrace_working": ("gauge", "Requests with several keys or with events that are worked on."),
     "headrace_waiting": ("gauge", "Requests with several keys or with events that wait for their turn."),
     "headrace_connections": ("gauge", "Open connections."),
@@ -138,7 +139,7 @@ class Metrics:
         """Count one answered request."""
         self._child(self._requests, route, method, str(status)).inc()
         self._child(self._seconds, route).observe(seconds)
-        if status in (429, 503):
+        if status in SENT_AWAY:
             self._rejected.inc()
 
     def connected(self) -> None:

@@ -17,9 +17,9 @@ import msgspec
 from headrace.clock import MINUTE, SECOND, Clock, show_time
 from headrace.config import Names
 from headrace.define.view import View
-from headrace.errors import HeadraceError
+from headrace.disk import LEAST, free_bytes
+from headrace.errors import DiskFullError, HeadraceError
 from headrace.log.protocol import Log
-from headrace.machine import free_disk_bytes
 from headrace.plan.model import Plan, TileSet
 from headrace.serve.limits import Behind
 from headrace.serve.reading import Reader
@@ -28,6 +28,7 @@ from headrace.standing import alarms, streams
 from headrace.store.latency import KEPT, Latency, told
 from headrace.store.materialise import Materialiser
 from headrace.topics import STATUS, last_status
+from headrace.watch.alarm import Alarm, full_alarm
 
 TICK = 0.25
 """Seconds between two looks."""
@@ -40,9 +41,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Monitor:
-    """Watches one serving process and the pipeline behind it."""
+    """Watches one serving process and the pipeline behind it; less than `least` bytes of disk are an alarm."""
 
-    def __init__(self, reader: Reader, filler: Materialiser, log: Log, names: Names, clock: Clock) -> None:
+    def __init__(
+        self, reader: Reader, filler: Materialiser, log: Log, names: Names, clock: Clock, *, least: int = 0
+    ) -> None:
         self._reader, self._filler, self._log, self._names, self._clock = reader, filler, log, names, clock
         self._topic = names.topic(STATUS)
         self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
@@ -57,6 +60,8 @@ class Monitor:
         self._away: str | None = "log"
         self.behind: dict[str, Behind] = {}
         self.free_disk: int | None = None
+        self._least, self._is_full = least, False
+        self._disk: Alarm | None = None
         self._history = False
         self._published = self._cleaned = clock.now()
         self.reads: deque[float] = deque(maxlen=READS)
@@ -75,6 +80,7 @@ class Monitor:
         """Look once: at the log, the pipeline's words and the freshness of every tile set; tell it now and then."""
         now = self._clock.now()
         try:
+            self._look_at_disk(now)
             for tiles in self._plan.tile_sets:
                 self._sample(tiles, now)
             self._look()
@@ -82,18 +88,43 @@ class Monitor:
             if now - self._published >= PUBLISH:
                 self._published = now
                 self._look_at_audit()
-                self._log.append(
-                    self._topic, _encode({"component": "serve", "at": now} | self._told(now)), key=b"serve"
-                )
-            if now - self._cleaned >= CLEAN:
-                self._cleaned = now
-                self._log.clean(self._topic)
+                self._publish(now)
             self._away = None
+        except DiskFullError as error:
+            # Even to open a topic takes some room: what was seen last stands.
+            self._note_full(error)
         except HeadraceError as error:
             away = "store" if error.code.startswith("store-") else "log"
             if self._away is None:
                 _logger.error("the %s cannot be used: %s", away, error)
             self._away = away
+
+    def _publish(self, now: int) -> None:
+        """Say how things stand. A full disk takes no words, and no reads away."""
+        try:
+            self._log.append(self._topic, _encode({"component": "serve", "at": now} | self._told(now)), key=b"serve")
+            if now - self._cleaned >= CLEAN:
+                self._cleaned = now
+                self._log.clean(self._topic)
+        except DiskFullError as error:
+            self._note_full(error)
+        else:
+            self._is_full = False
+
+    def _note_full(self, error: DiskFullError) -> None:
+        if not self._is_full:
+            _logger.error("nothing can be written, reads go on: %s", error)
+        self._is_full = True
+
+    def _look_at_disk(self, now: int) -> None:
+        """How much room the embedded log has; too little, or an append that found none, is an alarm."""
+        folder = getattr(self._log, "folder", None)
+        self.free_disk = None if folder is None else free_bytes(folder)
+        if self.free_disk is None or (self.free_disk >= max(self._least, LEAST) and not self._is_full):
+            self._disk = None
+        else:
+            since = now if self._disk is None else self._disk.since
+            self._disk = full_alarm(str(folder), self.free_disk, since, 0 if self._is_full else self._least)
 
     def _look(self) -> None:
         self._lag = self._filler.lag()
@@ -109,8 +140,6 @@ class Monitor:
             self._archive = kept[1]
         stand = streams(self._pipeline, self._archive)
         self.behind = {each.stream.name: self._lag_of(each.stream.name, stand) for each in self._plan.admissions}
-        folder = getattr(self._log, "folder", None)
-        self.free_disk = None if folder is None else free_disk_bytes(folder)
 
     def _look_at_audit(self) -> None:
         """Less often than at the others: where no audit runs, its last words are looked for in vain."""
@@ -163,7 +192,7 @@ class Monitor:
     def status(self) -> dict[str, Any]:
         """Everything the page shows, as JSON: its twin."""
         now, said = self._clock.now(), self._pipeline or {}
-        ready = self.readiness()
+        ready, disk = self.readiness(), {"alarms": [] if self._disk is None else [self._disk.as_json()]}
         return {
             "at": show_time(now),
             "project": self._names.project,
@@ -175,7 +204,9 @@ class Monitor:
             "streams": streams(self._pipeline, self._archive),
             "lake": (self._archive or {}).get("streams", {}),
             "tile_sets": said.get("tile_sets", {}),
-            "alarms": alarms(self._archive, self._pipeline, self._late, self._audit, self._evaluation, self._spark),
+            "alarms": alarms(
+                disk, self._archive, self._pipeline, self._late, self._audit, self._evaluation, self._spark
+            ),
             "skew": (self._audit or {}).get("skew", {}),
             "labels": (self._evaluation or {}).get("labels", {}),
             **self._told(now),

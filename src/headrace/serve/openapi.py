@@ -42,6 +42,7 @@ REFUSALS = {
     "415": "The body is compressed in a way the server does not read.",
     "429": "Events come faster than they are read; Retry-After says when to come back.",
     "503": "The server is too busy, its values are too old and were to be refused, or a part of it is away.",
+    "507": "The disk of the log is full, nothing was appended; Retry-After says when to come back.",
 }
 OPEN_TO_ALL: Json = {"security": []}
 
@@ -170,7 +171,7 @@ def _events(stream: Any) -> Json:
         },
         "responses": {
             "202": _json("Where the events are.", {"schema": taken}),
-            **_refusals("400", "401", "403", "404", "408", "413", "415", "429", "503"),
+            **_refusals("400", "401", "403", "404", "408", "413", "415", "429", "503", "507"),
         },
     }
 

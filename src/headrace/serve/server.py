@@ -17,10 +17,11 @@ from pathlib import Path
 
 from headrace.clock import Clock, SystemClock
 from headrace.config import Names, names
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, DiskFullError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.serve.beside import JOIN, Beside, Work, once
+from headrace.serve.counts import counts_folder
 from headrace.serve.monitor import Monitor
 from headrace.serve.reading import Reader
 from headrace.serve.terms import terms_of
@@ -30,12 +31,10 @@ from headrace.store.materialise import Materialiser
 from headrace.store.opening import open_store
 from headrace.store.protocol import Store
 from headrace.topics import RUNS, create, open_log, topics
-from headrace.whole import write_whole
+from headrace.whole import write_or_overwrite
 
 BACKLOG = 1_024
 READY_FILE = "run/serve.json"
-COUNTS = "run/metrics"
-"""Where workers count together."""
 
 
 def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> None:
@@ -44,14 +43,16 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> 
     terms, ready, workers = terms_of(config), named.path(READY_FILE), config.serve.workers
     port = config.port if port is None else port
     with listening(config.host, port, workers) as listeners, open_log(config) as log:
-        create(log, topics(plan, named, config.partitions))
+        # On a full disk those that are there will do: reads need none.
+        with contextlib.suppress(DiskFullError):
+            create(log, topics(plan, named, config.partitions))
 
         def started() -> None:
             announce(ready, listeners[0], secure=terms.tls is not None)
 
-        with open_store(config) as store:
+        with counts_folder(named.path()) as folder, open_store(config) as store:
             try:
-                filling, folder = Filling(plan, log, store, named), named.path(COUNTS)
+                filling = Filling(plan, log, store, named, least=config.min_free_disk)
                 work = worker_of(project.loader(), workers)
                 keep(filling, Workers(listeners, work, filling.monitor, folder, terms.drain), stop, started)
             finally:
@@ -61,13 +62,15 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> 
 class Filling:
     """What fills the store and watches over everything."""
 
-    def __init__(self, plan: Plan, log: Log, store: Store, named: Names, clock: Clock | None = None) -> None:
+    def __init__(
+        self, plan: Plan, log: Log, store: Store, named: Names, clock: Clock | None = None, *, least: int = 0
+    ) -> None:
         clock = clock or SystemClock()
         changelogs = [named.topic(RUNS), *(named.topic(f"changelog.{tiles.id}") for tiles in plan.tile_sets)]
         # It tells the store how rows are to be folded.
         self.reader = Reader(plan, store)
         self.filler = Materialiser(log, store, changelogs, clock=clock)
-        self.monitor = Monitor(self.reader, self.filler, log, named, clock)
+        self.monitor = Monitor(self.reader, self.filler, log, named, clock, least=least)
         self.beside: tuple[Work, ...] = (self.filler.run, self.monitor.run)
 
 
@@ -118,7 +121,7 @@ def announce(file: Path, listener: socket.socket, *, secure: bool = False) -> No
     """Write host, port and pid to a file in one step: a reader sees all of it or the file before."""
     host, port = listener.getsockname()[:2]
     scheme = {"scheme": "https"} if secure else {}
-    write_whole(file, json.dumps({"host": host, "port": port, "pid": os.getpid(), **scheme}) + "\n")
+    write_or_overwrite(file, json.dumps({"host": host, "port": port, "pid": os.getpid(), **scheme}) + "\n")
 
 
 def _withdraw(file: Path) -> None:

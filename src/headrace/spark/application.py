@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config import Config, names
+from headrace.disk import has_room
 from headrace.errors import HeadraceError, MachineError
 from headrace.log.protocol import Log
 from headrace.plan.capability import refuse_impossible_mode
@@ -31,7 +32,7 @@ from headrace.spark.component import Component
 from headrace.spark.component_thread import HUNG, RESTARTING, ComponentThread
 from headrace.topics import STATUS, create, open_log, spark_jars, topics
 from headrace.watch.alarm import Alarm
-from headrace.whole import write_whole
+from headrace.whole import write_or_overwrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +44,8 @@ LOOK = 1.0
 """Seconds between two looks at the components."""
 FIRST_ALONE = 30.0
 """Seconds after which the others start although the pipeline is not ready: they must not wait for ever."""
+ROOM = 4 * 1024
+"""Bytes that the file for the supervisor has at the least: blanks keep room for longer words while the disk is full."""
 DRAIN = 6.0
 """Seconds that components have to end by themselves."""
 SCHEDULING = {"spark.scheduler.mode": "FAIR"}
@@ -70,7 +73,7 @@ class SparkApplication:
         self._log: Log = open_log(config, clock)
         self._topic = names(config).topic(STATUS)
         self._file = names(config).path("run", f"{name}.json")
-        self._written = ""
+        self._written, self._is_told = "", True
         self.threads = [self._thread(part, build, plan) for part, build in builds.items()]
 
     def _thread(self, name: str, build: Build, plan: Plan) -> ComponentThread:
@@ -83,7 +86,8 @@ class SparkApplication:
                 session.conf.set(setting, value)
             return build(plan, self._config, session, self._clock)
 
-        return ComponentThread(name, built, activity=jobs.activity, cancel=jobs.cancel, clock=self._clock)
+        room = partial(has_room, self._file.parent)
+        return ComponentThread(name, built, activity=jobs.activity, cancel=jobs.cancel, room=room, clock=self._clock)
 
     def run(self, stop: threading.Event) -> None:
         """Run until told to stop. The error that refuses a first start, or a component beyond help, ends it too."""
@@ -129,15 +133,25 @@ class SparkApplication:
         alarms = [alarm.as_json() for thread in self.threads for alarm in _alarms(thread)]
         said = {"component": self._name, "at": self._clock.now(), "components": components, "alarms": alarms}
         try:
-            written = json.dumps({"pid": os.getpid(), "components": components})
-            if written != self._written:
-                write_whole(self._file, written)
-                self._written = written
-            os.utime(self._file)
+            self._write(json.dumps({"pid": os.getpid(), "components": components}))
             key = f"process.{self._name}".encode()
             self._log.append(self._topic, json.dumps(said, separators=(",", ":")).encode(), key=key)
         except (OSError, HeadraceError) as error:
-            _logger.warning("the state of %s cannot be told: %s", self._name, error)
+            if self._is_told:
+                _logger.warning("the state of %s cannot be told: %s", self._name, error)
+            self._is_told = False
+        else:
+            self._is_told = True
+
+    def _write(self, text: str) -> None:
+        """Write the file for the supervisor where something has changed, and show that the process lives."""
+        try:
+            if text != self._written:
+                write_or_overwrite(self._file, text.ljust(ROOM))
+                self._written = text
+        finally:
+            if self._file.exists():
+                os.utime(self._file)
 
     def stop(self) -> None:
         """Ask every component to end, cancel what they wait for, and give them a moment."""

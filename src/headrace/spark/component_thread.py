@@ -4,7 +4,8 @@
         └───────────┴──► hung: no step has ended and Spark has done nothing for a while
 
 A failure of one component does not reach another. The delays between two starts grow from 1 s to 30 s and start again
-from 1 s after a minute of health; a component is never given up, because what it lacked may come back.
+from 1 s after a minute of health; a component is never given up, because what it lacked may come back. One that failed
+because the disk is full is started again as soon as there is room.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from headrace.backoff import LONGEST, Backoff
+from headrace.backoff import FIRST, LONGEST, Backoff
 from headrace.clock import Clock, SystemClock, show_time
+from headrace.disk import as_full, is_full
 from headrace.errors import HeadraceError
 from headrace.spark.component import Component
 
@@ -42,6 +44,8 @@ class ComponentThread:
         What the component's Spark jobs have done so far, as a value that changes whenever they do something.
     cancel
         Ends the component's Spark jobs, so that a step that waits for one fails.
+    room
+        Whether the disk under the data folder is not full.
 
     Attributes
     ----------
@@ -56,10 +60,12 @@ class ComponentThread:
         *,
         activity: Callable[[], object] = lambda: None,
         cancel: Callable[[], None] = lambda: None,
+        room: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = time.monotonic,
         clock: Clock | None = None,
     ) -> None:
         self.name, self._build, self._activity, self._cancel = name, build, activity, cancel
+        self._room = room
         self._now, self._clock = now, clock or SystemClock()
         self.state, self.since = STARTING, self._clock.now()
         self.restarts, self.error, self.is_ready = 0, "", False
@@ -143,16 +149,22 @@ class ComponentThread:
         now = self._now()
         self.is_ready = False
         self.error = str(error) or type(error).__name__
-        if isinstance(error, HeadraceError):
+        if is_full(error):
+            self.error = f"It waits for space. {as_full(error).brief}"
+        elif isinstance(error, HeadraceError):
             self.error = error.brief
-            if not self._steps and error.exit_code in REFUSALS and error.code not in MENDED:
+            is_refusal = error.exit_code in REFUSALS and error.code not in MENDED
+            if not self._steps and is_refusal and self._room():
                 self.refusal = error
         _logger.error("%s has failed: %s", self.name, self.error, exc_info=error)
         healthy = 0.0 if running_since is None else now - running_since
         delay = self._backoff.exited(at=now, healthy=healthy)
         self.restarts += 1
         self._change(RESTARTING)
-        self._wait(LONGEST if delay is None else delay)
+        if self._room():
+            self._wait(LONGEST if delay is None else delay)
+        while not self._room() and not self._stop.is_set():
+            self._wait(FIRST)
         if not self._stop.is_set():
             self._change(STARTING)
 

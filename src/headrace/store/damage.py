@@ -22,7 +22,8 @@ import sys
 import time
 from pathlib import Path
 
-from headrace.errors import HeadraceError
+from headrace.disk import HINT
+from headrace.errors import DiskFullError, HeadraceError
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store.environment import DATA, Environment
 from headrace.store.value import DamagedError, unsealed
@@ -84,6 +85,9 @@ def _look(folder: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LOOK, check=False)
     except subprocess.TimeoutExpired:
         return
+    if done.returncode == DiskFullError.exit_code:
+        message = "The store cannot be looked at: its disk is full or its quota used up."
+        raise DiskFullError("disk-full", message, hint=HINT, where=str(folder))
     if done.returncode:
         told = done.stderr.strip().rpartition("\n")[2] or f"ended with {done.returncode}"
         message = "The store was not closed, or was changed since, and not all of it is whole."
@@ -163,4 +167,5 @@ if __name__ == "__main__":
     try:
         look(Path(sys.argv[1]))
     except HeadraceError as error:
-        sys.exit(error.message)
+        sys.stderr.write(f"{error.message}\n")
+        sys.exit(error.exit_code)

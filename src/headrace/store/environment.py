@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 import lmdb
 
-from headrace.errors import HeadraceError, MachineError
+from headrace.disk import HINT, has_room, is_full, reserve
+from headrace.errors import DiskFullError, HeadraceError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store.value import DamagedError, sealed, unsealed
 from headrace.words import show_count
@@ -28,6 +29,8 @@ FORMAT = b"3"
 FIRST_SIZE = 4 * 1024 * 1024 * 1024
 """Of the map: addresses, neither memory nor disk. Whatever meets its end is done again."""
 DATA = "data.mdb"
+LOCK, LOCK_BYTES, READERS = "lock.mdb", 20 * 1024, 256
+"""LMDB maps the file in which readers are listed, 64 bytes for each; with what else is in it, it takes 17 KiB."""
 
 _DAMAGE = (
     lmdb.CorruptedError,
@@ -55,6 +58,7 @@ class Environment:
         if readonly and not (folder / DATA).exists():
             hint = "Start serving, which fills it: `headrace up` or `headrace run serve`."
             raise MachineError("store-failed", "There is no store.", hint=hint, where=str(folder))
+        _reserve_lock(folder, readonly=readonly)
         with self.translated():
             self._env = _opened(folder, readonly=readonly, map_size=map_size)
         try:
@@ -187,7 +191,13 @@ class Environment:
 
     def _translated(self, error: lmdb.Error) -> HeadraceError:
         got, where = f"{type(error).__name__}: {error}", str(self.folder)
-        if isinstance(error, _DAMAGE):
+        # A commit of which only a part found room is an error of input and output to LMDB.
+        short = not isinstance(error, _DAMAGE) and not has_room(self.folder)
+        if is_full(error) or short:
+            message, hint = "The store cannot grow: its disk is full or its quota used up.", f"{HINT} Reads go on."
+            return DiskFullError("disk-full", message, got=got, hint=hint, where=where)
+        # Where a full disk has kept LMDB from ending a commit, it takes no more until it is opened again: no damage.
+        if isinstance(error, _DAMAGE) and not (isinstance(error, lmdb.PanicError) and not has_room(self.folder)):
             return DamagedError("The store's files are not what was written.", got=got, where=where)
         hint = "Look at the disk, its quota and the folder's permissions; the store can be deleted and filled again."
         message = "The store's files cannot be used."
@@ -215,6 +225,23 @@ class WriterLock:
             self._descriptor = None
 
 
+def _reserve_lock(folder: Path, *, readonly: bool) -> None:
+    """Give the list of readers its place on the disk before it is mapped."""
+    try:
+        if not readonly:
+            folder.mkdir(parents=True, exist_ok=True)
+        reserve(folder / LOCK, LOCK_BYTES)
+    except PermissionError:
+        # Who may not write the list reads without being in it.
+        if not readonly:
+            raise
+    except OSError as error:
+        if not is_full(error):
+            raise
+        message = "The store cannot be opened: its disk is full or its quota used up."
+        raise DiskFullError("disk-full", message, got=str(error), hint=HINT, where=str(folder)) from error
+
+
 def _opened(folder: Path, *, readonly: bool, map_size: int) -> Any:
     # Without metasync a machine that loses power may lose the last transaction, tiles and position together; nothing
     # is torn, and the changelog still has it.
@@ -225,5 +252,5 @@ def _opened(folder: Path, *, readonly: bool, map_size: int) -> Any:
         readonly=readonly,
         create=not readonly,
         metasync=False,
-        max_readers=256,
+        max_readers=READERS,
     )

@@ -232,8 +232,8 @@ class LmdbStore:
             for tile_set, fold in self._folds.items():
                 self._meta.cut(transaction, tile_set, fold.layout)
 
-        self._due.clear()
         self._write(work)
+        self._due.clear()
 
     def mark_filling(self, filling: bool) -> None:
         """See `Store.mark_filling`."""

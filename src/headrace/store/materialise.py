@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from threading import Event
 
 from headrace.clock import Clock, SystemClock
-from headrace.errors import DataError, HeadraceError
+from headrace.errors import DataError, DiskFullError, HeadraceError
 from headrace.log.protocol import Log, Offsets
 from headrace.log.record import Record
 from headrace.store.changelog import ProgressRow, Row, TileRow, decode
@@ -104,7 +104,8 @@ class Materialiser:
     def run(self, stop: Event) -> None:
         """Fold what comes until told to stop; between records it waits, it does not spin.
 
-        A store that cannot be reached is waited for, and told of once; one that came back empty is filled again.
+        A store that cannot be reached, or whose disk is full, is waited for, and told of once; one that came back empty
+        is filled again.
         """
         reached, looked = True, time.monotonic()
         come: Mapping[str, Offsets] | None = None
@@ -117,13 +118,15 @@ class Materialiser:
                     self._store.check()
                     self._forget_where_the_store_is_not()
             except HeadraceError as error:
-                if error.code != "store-unreachable":
+                if error.code != "store-unreachable" and not isinstance(error, DiskFullError):
                     raise
                 if reached:
                     _logger.error("waiting for the store: %s", error)
                 reached = False
                 stop.wait(AWAY)
                 continue
+            if not reached:
+                _logger.warning("the store takes tiles again")
             # While a store is filled there is always more; after that, whoever waits is told where something has come.
             reached, come = True, None
             if not worked or (folded and self.caught_up):
@@ -168,16 +171,17 @@ class Materialiser:
         limit = BATCH if topic in self._caught_up else BATCH * self._store.bulk
         at = self._at[topic]
         read: list[Record] = []
+        reached = dict(at)
         for partition in at if come is None else come:
             came = self._log.read(topic, partition, at[partition], limit=limit, max_bytes=BATCH_BYTES)
             read += came
             if came:
-                at[partition] = came[-1].offset + 1
+                reached[partition] = came[-1].offset + 1
         if read:
             rows = [(row, record.arrived_at) for record in read if (row := self._row(record)) is not None]
             found = [row for row, _ in rows]
             try:
-                self._store.apply([*found, *self._in_order[topic].told(found)], topic, at)
+                self._store.apply([*found, *self._in_order[topic].told(found)], topic, reached)
             except BaseException as error:
                 # What was not applied is to be read again.
                 self._at.pop(topic)
@@ -186,11 +190,12 @@ class Materialiser:
                     # A replica that fills the same store was first: go on at once where it left off.
                     return len(read)
                 raise
+            self._at[topic] = reached
             self._note(topic, rows)
-        if topic not in self._caught_up and at == self._log.end_offsets(topic):
-            self._caught_up.add(topic)
-            if self.caught_up:
+        if topic not in self._caught_up and reached == self._log.end_offsets(topic):
+            if self._caught_up.issuperset(set(self.topics) - {topic}):
                 self._store.mark_filling(False)
+            self._caught_up.add(topic)
         return len(read)
 
     def _start(self, topic: str) -> dict[int, int]:

@@ -56,6 +56,8 @@ class Child:
     sign
         A file that it touches every second. One that stays untouched for `silence` seconds belongs to a process that
         hangs, which is killed and started again.
+    needs_room
+        Whether it is not started while the disk is full.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Child:
     health: Ready | None = None
     sign: Path | None = None
     silence: float = SILENCE
+    needs_room: bool = True
 
 
 class Process:

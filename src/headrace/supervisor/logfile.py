@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from headrace.disk import LEAST, free_bytes, is_full
+
 LARGEST = 16 * 1024 * 1024
 KEPT = 2
 TAIL = 64 * 1024
@@ -19,7 +21,7 @@ TAIL = 64 * 1024
 
 
 def mark(path: Path, text: str) -> None:
-    """Add a marked line.
+    """Add a marked line; on a full disk it is left out.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a.log"
@@ -27,23 +29,39 @@ def mark(path: Path, text: str) -> None:
     >>> file.read_text()
     '--- pipeline started ---\\n'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"--- {text} ---\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"--- {text} ---\n")
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def rotate(path: Path, largest: int = LARGEST) -> bool:
-    """Copy a file that is too large to NAME.1, the one before to NAME.2, and empty it."""
+    """Copy a file that is too large to NAME.1, the one before to NAME.2, and empty it.
+
+    Where there is no room for the copy everything stays as it is, and it is tried again.
+    """
     try:
-        if path.stat().st_size <= largest:
-            return False
+        size = path.stat().st_size
     except FileNotFoundError:
+        return False
+    if size <= largest or free_bytes(path.parent) < size + LEAST:
+        return False
+    copy = path.with_name(f"{path.name}.new")
+    try:
+        shutil.copyfile(path, copy)
+    except OSError as error:
+        copy.unlink(missing_ok=True)
+        if not is_full(error):
+            raise
         return False
     for number in range(KEPT, 1, -1):
         older = path.with_name(f"{path.name}.{number - 1}")
         if older.exists():
             os.replace(older, path.with_name(f"{path.name}.{number}"))
-    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    os.replace(copy, path.with_name(f"{path.name}.1"))
     os.truncate(path, 0)
     return True
 

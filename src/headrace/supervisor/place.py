@@ -21,10 +21,12 @@ from headrace.config import Config, names
 from headrace.errors import HeadraceError, ProjectError
 from headrace.supervisor import process
 from headrace.supervisor.process import Identity
-from headrace.whole import write_whole
+from headrace.whole import write_or_overwrite
 
 FORMAT = 1
 MARK = "HEADRACE_SUPERVISOR"
+ROOM = 16 * 1024
+"""The size of a status file is a multiple of so many bytes."""
 SETTLED = 1.0
 """Seconds within which whoever took the lock has written its name, and whoever only looked has let go."""
 
@@ -76,7 +78,7 @@ def place(config: Config) -> Place:
 def locked(where: Place) -> Iterator[None]:
     """Be the only supervisor of a project. The lock goes with the process that holds it, however it ends."""
     where.lock.parent.mkdir(parents=True, exist_ok=True)
-    with open(where.lock, "a+", encoding="utf-8") as file:
+    with open(os.open(where.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+", encoding="utf-8") as file:
         deadline = time.monotonic() + SETTLED
         while not _take(file.fileno()):
             held = _named(file)
@@ -86,9 +88,10 @@ def locked(where: Place) -> Iterator[None]:
                 raise ProjectError("already-running", "The project is already up.", got=got, hint=hint)
             time.sleep(process.LOOK)
         me = process.identify(os.getpid())
-        file.truncate(0)
+        file.seek(0)
+        # Over what was there before it is cut off: a disk that fills up just now takes no room from it.
         file.write(json.dumps(None if me is None else me._asdict()))
-        file.flush()
+        file.truncate()
         yield
 
 
@@ -122,8 +125,12 @@ def _named(file: TextIO) -> Identity | None:
 
 
 def write_status(where: Place, status: Mapping[str, Any]) -> None:
-    """Replace the status file in one step: a reader sees the old one or the new one."""
-    write_whole(where.status, json.dumps({"format": FORMAT, **status}, indent=2) + "\n")
+    """Replace the status file in one step: a reader sees the old one or the new one.
+
+    Blanks at its end keep room for another status while the disk is full.
+    """
+    text = json.dumps({"format": FORMAT, **status}, indent=2) + "\n"
+    write_or_overwrite(where.status, text.ljust(-(-len(text) // ROOM) * ROOM))
 
 
 def read_status(where: Place) -> dict[str, Any] | None:

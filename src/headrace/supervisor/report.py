@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.clock import MILLISECOND, SECOND
+from headrace.clock import MILLISECOND, SECOND, micros
 from headrace.config import Config, names
+from headrace.disk import free_bytes, has_room
+from headrace.errors import DiskFullError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.standing import alarms, streams
@@ -17,6 +19,7 @@ from headrace.supervisor import place, process, services
 from headrace.supervisor.place import Place
 from headrace.supervisor.plan_record import compare_plans
 from headrace.topics import STATUS, last_status
+from headrace.watch.alarm import full_alarm
 
 RECORDED = ("since", "restarts", "exit", "exited_at", "exit_reason", "log", "port", "url", "components")
 """What is shown of a process as it is recorded."""
@@ -41,7 +44,11 @@ def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], 
         name: _process(found, supervised=supervisor is not None)
         for name, found in (stored.get("processes") or {}).items()
     }
-    told = last_status(log, names(config).topic(STATUS), COMPONENTS)
+    full = stored.get("full_since") if supervisor else None
+    full = None if full is None else micros(full)
+    if full is None and not has_room(where.data):
+        full = now
+    told = _last_status(config, log)
     pipeline, serve, archive, score, audit, evaluation, spark, late = (
         told.get(component, (0, {})) for component in COMPONENTS
     )
@@ -58,7 +65,7 @@ def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], 
         "streams": streams(pipeline[1], archive[1]),
         "lake": archive[1].get("streams", {}),
         "tile_sets": pipeline[1].get("tile_sets", {}),
-        "alarms": alarms(archive[1], pipeline[1], late[1], audit[1], evaluation[1], spark[1]),
+        "alarms": alarms(_disk(where, full), archive[1], pipeline[1], late[1], audit[1], evaluation[1], spark[1]),
         "skew": audit[1].get("skew", {}),
         "labels": evaluation[1].get("labels", {}),
         "models": score[1].get("models", {}),
@@ -66,6 +73,19 @@ def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], 
             name: _aged(view, (now - serve[0]) / MILLISECOND) for name, view in serve[1].get("views", {}).items()
         },
     }
+
+
+def _last_status(config: Config, log: Log) -> dict[str, tuple[int, Any]]:
+    """What the components last said; nothing where the log cannot even be opened, because the disk is full."""
+    try:
+        return last_status(log, names(config).topic(STATUS), COMPONENTS)
+    except DiskFullError:
+        return {}
+
+
+def _disk(where: Place, full: int | None) -> dict[str, Any]:
+    """The alarm that the disk is full: nobody else could write it down."""
+    return {"alarms": [] if full is None else [full_alarm(str(where.data), free_bytes(where.data), full).as_json()]}
 
 
 def _aged(view: dict[str, Any], milliseconds: float) -> dict[str, Any]:

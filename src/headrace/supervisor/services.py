@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
+from headrace.backoff import LONGEST, LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.config import Config
-from headrace.errors import HeadraceError, MachineError
+from headrace.disk import has_room, translated
+from headrace.errors import DiskFullError, HeadraceError, MachineError
 from headrace.kafka import broker, jars
 from headrace.local import redis, service
 from headrace.local.service import Service
@@ -162,10 +163,13 @@ class Services:
             raise
 
     def look(self) -> None:
-        """Start again what has died: at once the first time, then after 1 s, 2 s, 4 s; what was stopped stays so."""
+        """Start again what has died: at once the first time, then after 1 s, 2 s, 4 s; what was stopped stays so.
+
+        While its disk is full nothing is started.
+        """
         for local in self._kept:
             gone = service.running(local.service) is None and service.expected(local.service) is not None
-            if gone and self._now() >= local.due_at:
+            if gone and self._now() >= local.due_at and has_room(local.service.folder):
                 self._again(local)
 
     def _again(self, local: Local) -> None:
@@ -173,7 +177,13 @@ class Services:
         now = self._now()
         delay = local.backoff.exited(at=now, healthy=now - local.started_at)
         try:
-            self._start(local)
+            with translated():
+                self._start(local)
+        except DiskFullError as error:
+            self._say(f"{local.name}: {error.brief}")
+            local.backoff.exits.pop()
+            local.due_at = self._now() + LONGEST
+            return
         except HeadraceError as error:
             self._say(f"{local.name}: {error.brief}")
         if delay is None:

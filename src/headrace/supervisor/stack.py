@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace.config import Config, names
-from headrace.errors import ConfigError, HeadraceError, shown
+from headrace.errors import ConfigError, DiskFullError, HeadraceError, shown
 from headrace.log.protocol import Log
 from headrace.supervisor.child import Child
 from headrace.supervisor.place import Place
@@ -76,6 +76,8 @@ def children(
             command("run", "serve", *chosen, path=project, env=config.env),
             serve_ready(where.ready("serve")),
             DEADLINE,
+            # It answers from what is stored, which needs no room.
+            needs_room=False,
         ),
         *([telling("score", after="serve")] if scores else []),
         # History can wait a moment: on a small machine it would only slow down what people wait for.
@@ -85,13 +87,13 @@ def children(
 
 
 def told_ready(log: Log, topic: str, component: str) -> Callable[[int, int], Mapping[str, Any] | None]:
-    """Ready when it has told how it is doing since its start; not while the log does not answer."""
+    """Ready when it has told how it is doing since its start; not while the log cannot be read."""
 
     def ready(_: int, started: int) -> Mapping[str, Any] | None:
         try:
             arrived_at, _told = last_status(log, topic, [component]).get(component, (0, None))
         except HeadraceError as error:
-            if error.code != "log-unreachable":
+            if error.code != "log-unreachable" and not isinstance(error, DiskFullError):
                 raise
             return None
         return {} if arrived_at > started else None

@@ -1,10 +1,11 @@
 """The supervisor: starts children in order, waits until they are ready, restarts what exits, ends them all.
 
     starting ──► ready ──► (exit) restarting ──► starting ...      stopped: when all is over
-                                └──► failed: it exits too often, or refuses to run at the start (exit codes 2 and 3)
+                                ├──► failed: it exits too often, or refuses to run at the start (exit codes 2 and 3)
+                                └──► waiting for space: the disk is full, and it is started when there is room again
 
 `step` looks at every child once and never waits, so tests drive it with a clock of their own. Every change goes to the
-status file. What the children are is `stack`'s business.
+status file, which is written later where the disk is full. What the children are is `stack`'s business.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from headrace.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.clock import Clock, SystemClock, show_time
-from headrace.errors import HeadraceError
+from headrace.disk import has_room, is_full
+from headrace.errors import DiskFullError, HeadraceError
 from headrace.supervisor import logfile, process
 from headrace.supervisor.child import Child, Process, show_exit
 from headrace.supervisor.place import Place, write_status
@@ -30,6 +33,8 @@ REFUSED = (2, 3)
 At the start it would say the same thing again. Once all were ready it lacks what was there: a log, say, that is away.
 """
 SHOWN_LINES = 12
+NO_ROOM = "waiting for space"
+"""The state of a child that has exited because the disk is full. It is never given up for that."""
 FAILING = ("restarting", "hung")
 """States of a part of a child that make the whole degraded."""
 
@@ -83,6 +88,8 @@ class Supervisor:
         Seconds a child has to end by itself.
     about
         What the status file says besides.
+    room
+        Whether the disk under the data folder is not full.
     """
 
     def __init__(
@@ -95,6 +102,7 @@ class Supervisor:
         clock: Clock | None = None,
         grace: float = GRACE,
         about: dict[str, Any] | None = None,
+        room: Callable[[], bool] | None = None,
     ) -> None:
         self.watched = [Watched(child) for child in children]
         self.was_ready = False
@@ -103,6 +111,9 @@ class Supervisor:
         self._about, self._stopping = about or {}, False
         self._me = process.identify(os.getpid())
         self._began = self._clock.now()
+        self._room = room or partial(has_room, place.data)
+        self._full_since: int | None = None
+        self._is_written = True
 
     @property
     def state(self) -> str:
@@ -113,7 +124,8 @@ class Supervisor:
         if self._stopping:
             return "stopped" if states <= {"stopped", "failed"} else "stopping"
         if first <= {"ready"} and others <= {"ready", "waiting", "starting"}:
-            return "degraded" if self.was_ready and self.failing() else "ready"
+            limited = self.failing() or self._full_since is not None
+            return "degraded" if self.was_ready and limited else "ready"
         if self.was_ready:
             return "degraded"
         return "failed" if "failed" in states else "starting"
@@ -135,11 +147,12 @@ class Supervisor:
 
     def step(self) -> None:
         """Look at every child once, and do what is due."""
+        self._look_at_disk()
         for watched in self.watched:
             running = watched.process
             if watched.state == "waiting" and self._ready(watched.child.after):
                 self._spawn(watched)
-            elif watched.state == "restarting" and self._now() >= watched.due_at:
+            elif watched.state in ("restarting", NO_ROOM) and self._is_due(watched):
                 watched.restarts += 1
                 self._spawn(watched)
             elif running is not None and (code := running.code()) is not None:
@@ -151,6 +164,25 @@ class Supervisor:
             logfile.rotate(self._place.log(watched.child.name))
         if self.state == "ready":
             self.was_ready = True
+        if not self._is_written:
+            self._write()
+
+    def _look_at_disk(self) -> None:
+        """Say once that the disk is full, and once that there is room again."""
+        if self._room() == (self._full_since is None):
+            return
+        data = self._place.data
+        if self._full_since is None:
+            self._full_since = self._clock.now()
+            self._say(f"the disk of {data} is full: reads are answered, everything else waits for space")
+        else:
+            self._full_since = None
+            self._say(f"there is space again on the disk of {data}")
+        self._write()
+
+    def _is_due(self, watched: Watched) -> bool:
+        """Whether a child that exited is to be started: after its delay, and if it needs room when there is some."""
+        return self._now() >= watched.due_at and (self._full_since is None or not watched.child.needs_room)
 
     def _ready(self, name: str | None) -> bool:
         return any(watched.child.name == name and watched.state == "ready" for watched in self.watched)
@@ -195,7 +227,7 @@ class Supervisor:
             watched.process = Process(watched.child, self._place)
         except OSError as error:
             logfile.mark(log, f"{show_time(self._clock.now())} {name} cannot be started: {error}")
-            self._exited(watched, 127, f"cannot be started: {error}")
+            self._exited(watched, DiskFullError.exit_code if is_full(error) else 127, f"cannot be started: {error}")
             return
         self._say(f"{name}: starting (pid {watched.process.pid})")
         self._change(watched, "starting")
@@ -210,7 +242,7 @@ class Supervisor:
             self._change(watched, "ready")
             return
         self._update_details(watched, running)
-        if seconds >= watched.child.deadline:
+        if seconds >= watched.child.deadline and self._full_since is None:
             watched.why = f"was not ready within {watched.child.deadline:.0f} s"
             running.kill()
 
@@ -228,7 +260,8 @@ class Supervisor:
             touched = 0 if watched.child.sign is None else watched.child.sign.stat().st_mtime_ns
         except OSError:
             touched = watched.touched
-        if watched.child.sign is None or touched != watched.touched:
+        # On a full disk a file may stay untouched for want of room.
+        if watched.child.sign is None or touched != watched.touched or self._full_since is not None:
             watched.touched, watched.touched_at = touched, self._now()
         return self._now() - watched.touched_at
 
@@ -247,6 +280,11 @@ class Supervisor:
         )
         watched.process, watched.details = None, {}
         watched.last_exit = ChildExit(code, self._clock.now(), how)
+        if code == DiskFullError.exit_code or not self._room():
+            watched.due_at = now + watched.backoff.waits(healthy=healthy)
+            self._say(f"{name}: {how}, waiting for space on the disk (see {log})")
+            self._change(watched, NO_ROOM)
+            return
         delay = watched.backoff.exited(at=now, healthy=healthy)
         refused = code in REFUSED and not self.was_ready
         if delay is not None and not refused:
@@ -286,7 +324,15 @@ class Supervisor:
         self._write()
 
     def _write(self) -> None:
-        write_status(self._place, self.status())
+        """Write the status file. What cannot be written, as on a full disk, is no reason to end: it is tried again."""
+        try:
+            write_status(self._place, self.status())
+        except OSError as error:
+            if self._is_written:
+                self._say(f"the status file cannot be written: {error}")
+            self._is_written = False
+        else:
+            self._is_written = True
 
     def status(self) -> dict[str, Any]:
         """What the status file says."""
@@ -296,6 +342,7 @@ class Supervisor:
             **self._about,
             "state": self.state,
             "since": show_time(self._began),
+            "full_since": None if self._full_since is None else show_time(self._full_since),
             "supervisor": me,
             "processes": processes,
         }

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headrace.config import names
+from headrace.disk import refuse_full
 from headrace.errors import ProjectError
 from headrace.log.protocol import Log
 from headrace.project import Project
@@ -49,6 +50,7 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
         Called about twice a second with the project's log, to show how it goes.
     """
     config, began = project.config, time.monotonic()
+    refuse_full(names(config).path())
     refuse_unusable(config)
     project.register_schemas()
     where = place.place(config)
@@ -115,6 +117,7 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
     if held is not None:
         hint = "See it with `headrace status`, or end it with `headrace down`."
         raise ProjectError("already-running", "The project is already up.", got=f"pid {held.pid}", hint=hint)
+    refuse_full(where.data)
     log = where.log(SUPERVISOR)
     log.parent.mkdir(parents=True, exist_ok=True)
     logfile.rotate(log)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.clock import show_time
+from headrace.disk import LEAST
 from headrace.words import show_count
 
-WENT_BACK, DROPPED, HOT_KEY, WAITS = "arrival_went_back", "dropped_by_watermark", "hot_key", "waits"
+WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
+WAITS, DISK = "waits", "disk_full"
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class Alarm:
     partition
         Where; None when it is the whole stream's.
     kind
-        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark", "hot_key" or "waits".
+        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark", "hot_key", "waits", or
+        "disk_full", which is no stream's.
     rate, usual
         The share of records now and before, for the rates; of a hot key its share of the events.
     since
@@ -104,3 +107,22 @@ def waiting_alarm(stream: str, what: str, why: str, since: int) -> Alarm:
     "The archive of payments waits: The lake's table payments/bronze cannot be used."
     """
     return Alarm(stream, None, WAITS, None, None, since, f"{what} waits: {why}")
+
+
+def full_alarm(folder: str, free: int, since: int, least: int = 0) -> Alarm:
+    """The disk is full, or so nearly that no events are taken below `least` bytes.
+
+    >>> full_alarm("data", 4_096, 0).says
+    'The disk of data is full, 4,096 bytes are left: reads are answered, everything else waits for space.'
+    >>> full_alarm("data", 90_000_000, 0, 100_000_000).says
+    'The disk of data has 90,000,000 bytes left: below 100,000,000 no events are taken over HTTP (serve.min_free_disk).'
+    """
+    if free < LEAST or not least:
+        left = f"The disk of {folder} is full, {free:,} bytes are left"
+        says = f"{left}: reads are answered, everything else waits for space."
+    else:
+        says = (
+            f"The disk of {folder} has {free:,} bytes left: "
+            f"below {least:,} no events are taken over HTTP (serve.min_free_disk)."
+        )
+    return Alarm("", None, DISK, None, None, since, says)
