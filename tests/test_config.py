@@ -265,6 +265,8 @@ WRONG = {
     "drift.zone": ["Mars/Olympus", "", "/etc"],
     "drift.holidays": ["Christmas", "2026-13-01", "2026-12-25; 2026-12-26"],
     "drift.window": ["29d"],
+    "kafka.options": ['{"security.protocol": "SSLL"}', '{"sasl.mechanism": "SCRAM-SHA-255"}'],
+    "lake.options": ['{"AWS_ENDPOINT_URL": "minio:9000"}', '{"aws_endpoint": "ftp://here"}'],
     "serve.timeout": ["1", "soon", "0s", "-1s", "200000d"],
 }
 
@@ -291,6 +293,8 @@ RIGHT = {
     "schema.registry": ["http://here", "https://here.example:8081/api/v1", "http://[::1]:8081"],
     "alerts.webhook": ["https://hooks.slack.com/services/T0/B0/xyz"],
     "serve.host": ["0.0.0.0", "::", "localhost", "my-host.example"],
+    "kafka.options": ['{"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "client.id": "x"}'],
+    "lake.options": ['{"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_REGION": "env:AWS_REGION"}'],
     "drift.zone": ["Europe/Berlin", "UTC"],
 }
 

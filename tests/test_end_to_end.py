@@ -103,7 +103,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
     with (shop_folder / "features.py").open("a") as features:
         features.write(MODEL)
     (shop_folder / "risk.py").write_text(SCORE)
-    headrace(shop_folder, "model", "add", "risk", "risk.py", "--promote")
+    headrace(shop_folder, "model", "add", "risk", "risk.py", "--allow-code", "--promote")
     shop = project.load(shop_folder)
     (view,) = shop.views
     headrace(shop_folder, "up", "--detach", "--port", "0")

@@ -35,8 +35,8 @@ def test_a_scorer_killed_twice_and_given_a_new_version_leaves_no_event_without_i
         file.write(MODEL)
     for name, text in (("first.py", FIRST), ("second.py", SECOND_ONE)):
         (folder / name).write_text(text)
-    headrace(folder, "model", "add", "risk", "first.py", "--threshold", "0.05", "--promote")
-    headrace(folder, "model", "add", "risk", "second.py")
+    headrace(folder, "model", "add", "risk", "first.py", "--allow-code", "--threshold", "0.05", "--promote")
+    headrace(folder, "model", "add", "risk", "second.py", "--allow-code")
     shop = project.load(folder)
     headrace(folder, "up", "--detach", "--port", "0")
     try:

@@ -163,7 +163,7 @@ CODES: dict[str, str] = {
     "wrong-columns": "The columns that a model takes are not those it is given.",
     "missing-value": "A model is given a null where it takes none.",
     "model-failed": "A model raised, or gave what is no score in its range.",
-    "pickle-not-allowed": "A model could only be kept as a pickle, which nobody allowed.",
+    "code-not-allowed": "A model is a pickle or a file of Python, which may run anything, and nobody allowed it.",
     "no-champion": "A model has no champion to score with, or none before to go back to.",
     "wrong-reference": "Statistics were counted against another reference than the model's, or it cannot be read.",
     "models-locked": "Another process changes the versions or roles of a model, and does not come to an end.",

@@ -7,18 +7,23 @@ lacks a module which Spark's launcher asks for, so it is started through a small
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import MachineError
+
+PR_SET_PDEATHSIG = 1
 
 OLDEST_JAVA = 17
 INSTALL_JAVA = (
@@ -153,6 +158,23 @@ def memory_bytes() -> int | None:
         with contextlib.suppress(OSError, ValueError):
             sizes.append(int(Path(limit).read_text(encoding="ascii")))
     return min(sizes) if sizes else None
+
+
+def limit_memory(share: float) -> None:
+    """Have this process take at most a part of the machine's memory: one that wants more gets a MemoryError."""
+    size = memory_bytes()
+    if size is not None and sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (int(size * share), int(size * share)))
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel end this process with the one that started it, also while a library holds the interpreter."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(0)
 
 
 def show_bytes(count: int) -> str:

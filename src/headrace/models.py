@@ -20,14 +20,16 @@ from headrace.project import Project
 from headrace.public import check_call
 from headrace.score.columns import Column, differences, refuse_differences
 from headrace.score.manifest import Manifest, Output
+from headrace.score.trial import try_out
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def models_of(project: Project, clock: Clock | None = None) -> FittingModels:
-    """The models of a project; a version that does not fit its plan is not loaded."""
-    return FittingModels(models_folder(project.config), clock or SystemClock()).bind(project.plan())
+    """The models of a project; a version that does not fit its plan is not loaded, and a new one is tried apart."""
+    folder, clock = models_folder(project.config), clock or SystemClock()
+    return FittingModels(folder, clock, check=try_out).bind(project.plan())
 
 
 @check_call
@@ -44,7 +46,7 @@ def add_model(
     description: str | None = None,
     format: str | None = None,
     trusted: Sequence[str] = (),
-    allow_pickle: bool = False,
+    allow_code: bool = False,
     promote: bool = False,
     project: Project | str | Path | None = None,
 ) -> Manifest:
@@ -69,9 +71,9 @@ def add_model(
         The range that a score must be in; None is no bound.
     metrics, description
         What was measured, and what people say of it.
-    format, trusted, allow_pickle
+    format, trusted, allow_code
         How it is kept, when that is not to be found out; types outside its library that may be loaded; whether it may
-        be a pickle.
+        be a pickle or a file of Python, which may run anything when they are opened.
     promote
         Whether it is the champion at once; otherwise it has no role.
     project
@@ -88,7 +90,7 @@ def add_model(
         features=declared.features.name,
         columns=columns,
         format=format,
-        allow_pickle=allow_pickle,
+        allow_code=allow_code,
         missing=dict(missing) if isinstance(missing, Mapping) else missing,
         categories={each: tuple(known) for each, known in (categories or {}).items()},
         output=Output(*output),

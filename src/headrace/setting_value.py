@@ -38,6 +38,7 @@ def _zone_fault(text: str) -> str | None:
     return None
 
 
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
 STRUCTURED: Mapping[str, tuple[Callable[[str], str | None], str]] = {
     "a path": (folder_fault, "Write a path from the project's folder."),
     "a folder": (folder_fault, "Write a path from the project's folder."),
@@ -63,6 +64,16 @@ STRUCTURED: Mapping[str, tuple[Callable[[str], str | None], str]] = {
     "a time zone": (_zone_fault, 'Write a name of the tz database, as in "Europe/Berlin".'),
 }
 """By what a setting takes: what is wrong with a text, and what to write."""
+ENUMERATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "kafka.options": {
+        "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+        "sasl.mechanism": MECHANISMS,
+        "sasl.mechanisms": MECHANISMS,
+    }
+}
+"""By setting, the properties of a table that are one of some words; of lower-case words the case does not matter."""
+ENDPOINTS: Mapping[str, tuple[str, ...]] = {"lake.options": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL")}
+"""By setting, the properties of a table that are an address of HTTP."""
 SECRETS = ("a Redis address", "env:NAME")
 """What may be a password as a whole, when it is not what it should be."""
 
@@ -177,7 +188,24 @@ def _table(setting: Setting, value: Any, where: str) -> Hidden:
         if not isinstance(held, str | int):
             message, hint = f"{setting.name!r} takes {setting.takes}.", "Write the value in quotes."
             raise ConfigError("bad-setting", message, got=shown(name), hint=hint, where=where)
-    return Hidden({name: _property(held) for name, held in found.items()})
+    made = {name: _property(held) for name, held in found.items()}
+    _refuse_properties(setting, made, where)
+    return Hidden(made)
+
+
+def _refuse_properties(setting: Setting, table: Mapping[str, str], where: str) -> None:
+    """Refuse a property whose form is known and is another; one that comes from a variable is read where it is used."""
+    for name, value in table.items():
+        if value.startswith("env:"):
+            continue
+        words = ENUMERATED.get(setting.name, {}).get(name)
+        if words and value not in words and value.lower() not in words:
+            hint = did_you_mean(value.lower() if words[0].islower() else value.upper(), words)
+            message = f"{setting.name!r} has a property that is not one of the known words."
+            raise ConfigError("bad-setting", message, got=shown(name), hint=hint, where=where)
+        if name.upper() in ENDPOINTS.get(setting.name, ()) and http_fault(value) is not None:
+            message, hint = f"{setting.name!r} has a property that is no address.", STRUCTURED["an address"][1]
+            raise ConfigError("bad-setting", message, got=shown(name), hint=hint, where=where)
 
 
 def _properties(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -110,7 +110,8 @@ def test_an_event_is_followed_from_its_place_to_the_sets_that_have_it(archived, 
     (made / "manifest.json").write_text(json.dumps(said))
     trace, whose = asking(capsys, "trace"), ("--project", str(archived.config.root))
     code, out, _ = trace("p30", *whose, "--json")
-    (told,) = json.loads(out)["streams"]
+    (found,) = json.loads(out)["streams"]
+    (told,) = found["events"]
     (copy,) = told["copies"]
     assert (code, copy["verdict"], told["lane"]) == (0, "late", "late")
     assert [(tile["tiles"], tile["key"]) for tile in told["tiles"]] == [("payments.by_card", ["a"])]

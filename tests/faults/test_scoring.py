@@ -46,7 +46,7 @@ class World:
         create(self.log, topics(plan, self.named, 2))
         file = folder / "model.py"
         file.write_text(MODEL)
-        self.models.add("fraud", file, features="habits", columns=inputs_of(plan, habits))
+        self.models.add("fraud", file, features="habits", allow_code=True, columns=inputs_of(plan, habits))
         self.models.promote("fraud", 1)
 
     def pay(self, low, high):

@@ -48,7 +48,7 @@ class World:
         for name, features in (("fraud", activity), ("large", size)):
             file = tmp_path / f"{name}.py"
             file.write_text("score = lambda row: 0.25 + 0.5 * bool(row.get('is_large'))\n")
-            made = models.add(name, file, features=features.name, columns=inputs_of(plan, features))
+            made = models.add(name, file, features=features.name, allow_code=True, columns=inputs_of(plan, features))
             models.promote(name, made.version)
         self.named = names(config)
         self.scoring = Scoring(plan, config, self.log, MemoryStore(), Dimensions(), self.clock)

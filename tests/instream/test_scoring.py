@@ -86,7 +86,9 @@ class World:
     def version(self, text, *, promote=True, **more):
         file = self.folder / f"model_{self.sent}_{len(text)}.py"
         file.write_text(f"score = {text}\n")
-        made = self.models.add("fraud", file, features="habits", columns=inputs_of(plan, habits), **more)
+        made = self.models.add(
+            "fraud", file, features="habits", allow_code=True, columns=inputs_of(plan, habits), **more
+        )
         if promote:
             self.models.promote("fraud", made.version)
         return made.version
@@ -287,7 +289,7 @@ def test_a_version_that_does_not_fit_the_plan_never_scores_and_the_one_before_go
     columns = inputs_of(plan, habits)
     file = world.folder / "other.py"
     file.write_text("score = lambda row: 0.1\n")
-    made = world.models.add("fraud", file, features="habits", columns=columns[:2])
+    made = world.models.add("fraud", file, features="habits", columns=columns[:2], allow_code=True)
     world.models.promote("fraud", made.version)
     scoring.refresh()
     world.pay()

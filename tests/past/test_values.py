@@ -108,6 +108,19 @@ def test_many_keys_and_moments_at_once_are_the_references(view: View, mode: Mode
     assert wrong(outcome, view, moments, mode) == []
 
 
+def test_an_event_dated_ahead_within_the_clock_skew_is_zero_seconds_ago() -> None:
+    given = [record(payments, id="p1", card="a", at=BASE + 20 * SECOND, arrived_at=BASE)]
+    view = hr.view(
+        "ahead",
+        payments,
+        by="card",
+        features={"last": hr.time_since_last(over="1h"), "first": hr.time_since_first(over="1h")},
+    )
+    outcome, t = Outcome(build([view]), given), BASE + 5 * SECOND
+    assert answered(outcome, view, [(("a",), t, None)], "as_known") == [{"last": 0.0, "first": 0.0}]
+    assert wrong(outcome, view, [(t,)], "as_known") == []
+
+
 def test_the_parts_in_which_moments_are_worked_through_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(values, "MOST_PAIRS", 3)
     outcome = Outcome(build([every_aggregate]), seeded(6, cases=6, size=40))

@@ -53,7 +53,7 @@ def test_scores_of_a_table_are_bit_for_bit_those_of_single_rows(spark, registry)
 def test_a_row_that_cannot_be_scored_has_an_error_and_costs_no_other_its_score(spark, registry, tmp_path):
     file = tmp_path / "model.py"
     file.write_text("def score(row):\n    return row['n'] / (7 - row['n'])\n")
-    made = registry.add("risk", file, features="habits", columns=COLUMNS[:1], missing="refuse")
+    made = registry.add("risk", file, features="habits", columns=COLUMNS[:1], missing="refuse", allow_code=True)
     frame = spark.createDataFrame([(0, "a"), (7, "b"), (None, "c"), (1, "d")], "n INT, `a.b` STRING")
     found = {row["a.b"]: row for row in scored(frame, registry.place("risk", 1), made).collect()}
     assert (found["a"].score, found["d"].score) == (0.0, 1 / 6)

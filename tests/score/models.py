@@ -167,7 +167,7 @@ def of_format(form: str, folder: Path) -> Any:
 
 
 def add(registry: Registry, source: Any, model: str = "fraud", **fields: Any) -> Manifest:
-    return registry.add(model, source, features="habits", **{"columns": COLUMNS} | fields)
+    return registry.add(model, source, features="habits", **{"columns": COLUMNS, "allow_code": True} | fields)
 
 
 def rows(count: int = 5) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ ANY = Output(low=None, high=None)
 
 
 def options(form):
-    return {"format": form, "allow_pickle": form == "pickle", "output": ANY}
+    return {"format": form, "allow_code": form in ("pickle", "python"), "output": ANY}
 
 
 def refused(registry, source, **fields):
@@ -61,7 +61,7 @@ def test_a_model_scores_by_rows_and_by_columns_the_same_to_the_last_bit_in_any_b
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_format_is_found_out(form, tmp_path):
     kept = registry(tmp_path)
-    made = add(kept, of_format(form, tmp_path), allow_pickle=True, output=ANY)
+    made = add(kept, of_format(form, tmp_path), allow_code=True, output=ANY)
     assert (made.format, made.pickle) == (form, form == "pickle")
 
 
@@ -70,7 +70,7 @@ def test_the_format_of_a_file_is_found_out(form, tmp_path):
     kept = registry(tmp_path)
     made = add(kept, of_format(form, tmp_path), **options(form))
     file = tmp_path / "models" / "fraud" / "1" / made.file
-    again = add(kept, str(file), allow_pickle=True, output=ANY)
+    again = add(kept, str(file), allow_code=True, output=ANY)
     assert (again.format, again.sha256) == (form, made.sha256)
 
 
@@ -360,31 +360,31 @@ def test_a_function_without_a_file_of_its_own_is_refused(source, tmp_path):
 
 
 def test_a_pickle_needs_somebody_who_allows_it(tmp_path):
-    assert refused(registry(tmp_path), Halved(), output=ANY).code == "pickle-not-allowed"
+    assert refused(registry(tmp_path), Halved(), output=ANY, allow_code=False).code == "code-not-allowed"
     kept = registry(tmp_path)
-    made = add(kept, Halved(), allow_pickle=True, output=ANY)
+    made = add(kept, Halved(), allow_code=True, output=ANY)
     assert (made.format, made.pickle) == ("pickle", True)
 
 
 def test_a_pickle_is_not_opened_when_its_manifest_does_not_allow_it(tmp_path):
     kept = registry(tmp_path)
-    add(kept, Halved(), allow_pickle=True, output=ANY)
+    add(kept, Halved(), allow_code=True, output=ANY)
     file = tmp_path / "models" / "fraud" / "1" / "manifest.json"
     file.write_text(file.read_text().replace('"pickle": true', '"pickle": false'))
     with pytest.raises(DataError) as caught:
         kept.load("fraud", 1)
-    assert caught.value.code == "pickle-not-allowed"
+    assert caught.value.code == "code-not-allowed"
 
 
 def test_an_online_model_may_be_kept_as_a_pickle(tmp_path):
     kept, model = registry(tmp_path), online()
-    add(kept, model, format="pickle", allow_pickle=True)
+    add(kept, model, format="pickle", allow_code=True)
     assert kept.load("fraud", 1).score(rows(1)) == [model.predict_proba_one(rows(1)[0])[True]]
 
 
 def test_a_pickle_of_what_does_not_predict_is_refused(tmp_path):
     (tmp_path / "list.pkl").write_bytes(pickle.dumps([1, 2]))
-    error = refused(registry(tmp_path), tmp_path / "list.pkl", allow_pickle=True)
+    error = refused(registry(tmp_path), tmp_path / "list.pkl", allow_code=True)
     assert (error.code, error.got) == ("bad-model", "list")
 
 

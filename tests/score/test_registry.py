@@ -197,7 +197,7 @@ def test_whoever_waits_too_long_for_his_turn_is_told_so(tmp_path, monkeypatch):
 
 def test_a_pickle_is_loaded_in_another_process_as_well(tmp_path):
     kept = registry(tmp_path)
-    add(kept, Halved(), allow_pickle=True, output=Output(None, None))
+    add(kept, Halved(), allow_code=True, output=Output(None, None))
     code = (
         "import sys; from pathlib import Path; from tests.score.models import registry, rows\n"
         "kept = registry(Path(sys.argv[1]))\n"

@@ -73,7 +73,7 @@ class ScoreWorld(World):
         file = self.folder / "score.py"
         file.write_text(f"import os, time\n\n\ndef score(row):\n{textwrap.indent(text, '    ')}\n")
         columns = details.pop("columns", self.models.find("churn").columns)
-        return self.registry.add("churn", file, features="spending", columns=columns, **details)
+        return self.registry.add("churn", file, features="spending", columns=columns, allow_code=True, **details)
 
     def promote(self, *given: Any, **more: Any) -> int:
         """Add a version and make it the champion."""

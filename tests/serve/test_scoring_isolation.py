@@ -170,7 +170,7 @@ def shipped(folder, body):
     (folder / "score.py").write_text(f"import os, time\ndef score(row):\n    {body}\n")
     plan, registry = load(folder).plan(), Registry(folder / ".headrace" / "models", SystemClock())
     columns = Served(plan.model("churn"), plan, registry, lambda *_: None).columns
-    registry.add("churn", folder / "score.py", features="habits", columns=columns)
+    registry.add("churn", folder / "score.py", features="habits", columns=columns, allow_code=True)
     registry.promote("churn", 1)
 
 

@@ -51,11 +51,16 @@ class Span(Monoid):
         return tuple(packed)
 
 
+def _seconds(t: int, event_time: int) -> float:
+    """Seconds since an event, never below zero."""
+    return max(t - event_time, 0) / SECOND
+
+
 @dataclass(frozen=True)
 class TimeSinceLast(Aggregate):
     """Seconds from the latest event to t, or from the latest with a value.
 
-    Negative when that event's clock ran ahead of t, which a stream's `max_clock_skew` allows.
+    Zero when that event's clock ran ahead of t, which a stream's `max_clock_skew` allows: nothing happened after now.
     """
 
     name = "time_since_last"
@@ -72,10 +77,10 @@ class TimeSinceLast(Aggregate):
 
     def finish(self, states: Sequence[State], t: int) -> Any:
         n, _, last = states[0]
-        return (t - last) / SECOND if n else None
+        return _seconds(t, last) if n else None
 
     def exact(self, events: Sequence[Event], t: int) -> Any:
-        return (t - sorted(time for time, _, _ in events)[-1]) / SECOND if events else None
+        return _seconds(t, max(time for time, _, _ in events)) if events else None
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class TimeSinceFirst(TimeSinceLast):
 
     def finish(self, states: Sequence[State], t: int) -> Any:
         n, first, _ = states[0]
-        return (t - first) / SECOND if n else None
+        return _seconds(t, first) if n else None
 
     def exact(self, events: Sequence[Event], t: int) -> Any:
-        return (t - sorted(time for time, _, _ in events)[0]) / SECOND if events else None
+        return _seconds(t, min(time for time, _, _ in events)) if events else None

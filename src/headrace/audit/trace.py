@@ -1,4 +1,7 @@
-"""One event's whole way: where its copies stand, what became of each, its tiles, and the predictions that had it."""
+"""One event's whole way: where its copies stand, what became of each, its tiles, and the predictions that had it.
+
+An event is its id and its time: records of one id and different times are different events, each with its own copies.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +36,29 @@ class Trace:
     def __init__(self, plan: Plan, config: Config, log: Log) -> None:
         self._plan, self._config, self._log, self._named = plan, config, log, names(config)
 
-    def copies(self, stream: Stream, event_id: str) -> list[dict[str, Any]]:
-        """Every record of an event, as bronze has it."""
+    def copies(self, stream: Stream, event_id: str) -> dict[int | None, list[dict[str, Any]]]:
+        """By the time of each event of that id, its records as bronze has them; None where no time could be read."""
         table = look(self._config, stream).get(BRONZE)
         if table is None:
-            return []
-        found = _where(table, "event_id", event_id, [*COPY, "first_partition", "first_offset"])
-        told = [{**each, **{name: _shown(each[name]) for name in MOMENTS}} for each in found]
-        return sorted(told, key=lambda each: (each["arrived_at"] or "", each["partition"], each["offset"]))
+            return {}
+        columns = [*COPY, "first_partition", "first_offset"]
+        found = sorted(_where(table, "event_id", event_id, columns), key=lambda each: each["event_time"] or 0)
+        told: dict[int | None, list[dict[str, Any]]] = {}
+        for each in found:
+            shown = {name: _shown(each[name]) for name in MOMENTS}
+            told.setdefault(each["event_time"], []).append({**each, **shown})
+        for copies in told.values():
+            copies.sort(key=lambda each: (each["arrived_at"] or "", each["partition"], each["offset"]))
+        return told
 
-    def event(self, stream: Stream, event_id: str) -> tuple[Event, str] | None:
+    def event(self, stream: Stream, event_id: str, event_time: int | None) -> tuple[Event, str] | None:
         """The event that counts, and its lane; None when no copy does."""
         table = look(self._config, stream).get(SILVER)
         fields = [field.name for field in stream.schema]
         columns = [*fields, "_arrived_at", "_partition", "_offset", "_event_id", "_late", "_closed"]
         for each in [] if table is None else _where(table, "_event_id", event_id, columns):
+            if each[stream.event_time] != event_time:
+                continue
             place = (each["_arrived_at"], each["_partition"], each["_offset"])
             late = in_late_lane(late=each["_late"], closed=each["_closed"], partition=each["_partition"])
             row = {name: each[name] for name in fields}

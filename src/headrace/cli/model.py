@@ -55,14 +55,15 @@ def command() -> None:
 @click.option("--range", "bounds", default="0:1", metavar="LOW:HIGH", help="Where its scores are; 0:1 when left out.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME=X", help="What was measured; may be repeated.")
 @click.option("--description", metavar="TEXT", help="For people.")
-@click.option("--allow-pickle", is_flag=True, help="Let it be a pickle, which may run anything.")
+@click.option("--allow-code", is_flag=True, help="Let it be a pickle or a file of Python, which may run anything.")
 @click.option("--promote", is_flag=True, help="Make it the champion at once.")
 @options.project_options
 @options.as_json
 def add(model: str, file: Path, path: Path | None, env: str | None, as_json: bool, promote: bool, **given: Any) -> None:
     """Keep a trained model as the next version.
 
-    It is held against the project's plan and the training set, loaded, and has to score a plain row before it is kept.
+    It is held against the project's plan and the training set, loaded in a process of its own, and has to score a plain
+    row before it is kept.
     """
     from headrace import project
     from headrace.models import add_model
@@ -79,7 +80,7 @@ def add(model: str, file: Path, path: Path | None, env: str | None, as_json: boo
         output=_bounds(given["bounds"]),
         metrics=_numbers(given["metrics"], "--metric"),
         description=given["description"],
-        allow_pickle=given["allow_pickle"],
+        allow_code=given["allow_code"],
         promote=promote,
         project=whose,
     )
@@ -168,7 +169,7 @@ def show(model: str, version: int | None, path: Path | None, env: str | None, as
 def promote(model: str, version: int, why: str | None, path: Path | None, env: str | None) -> None:
     """Make a version the champion. One that does not fit the plan is refused."""
     models, _ = _models(path, env)
-    models.load(model, version)
+    models.try_out(model, version)
     _say(model, models.promote(model, version, why))
 
 
@@ -199,7 +200,7 @@ def challenge(
             "A challenge names a version and its share.",
             hint="As in `headrace model challenge fraud 3 --share 0.1`.",
         )
-    models.load(model, version)
+    models.try_out(model, version)
     _say(model, models.challenge(model, version, share, why))
 
 
@@ -215,7 +216,7 @@ def shadow(model: str, version: int, stop: bool, why: str | None, path: Path | N
     if stop:
         _say(model, models.unshadow(model, version, why))
         return
-    models.load(model, version)
+    models.try_out(model, version)
     _say(model, models.shadow(model, version, why))
 
 

@@ -29,6 +29,7 @@ def command(event_id: str, path: Path | None, env: str | None, stream: str | Non
 
     Every copy with its place and its verdict; the lane and the tiles of the one that counts, with the rows of the
     changelog that have it and when they were published; the predictions and the training sets in which it counted.
+    An event is its id and its time: where one id stands for events of different times, each is followed by itself.
     An event is known here some seconds after it came, when the archive has it.
     """
     from headrace import project
@@ -38,15 +39,19 @@ def command(event_id: str, path: Path | None, env: str | None, stream: str | Non
     loaded = project.load(path, env)
     with open_log(loaded.config) as log:
         told = [_traced(loaded, log, each, event_id) for each in streams(loaded, stream)]
-    found = [each for each in told if each["copies"]]
+    found = [each for each in told if each["events"]]
     if not found:
         hint = "The archive has an event some seconds after it came; `headrace status` says how far it is."
         raise DataError("not-found", "The lake has no record of this event.", got=shown(event_id), hint=hint)
     if as_json:
-        data_json({"event": event_id, "streams": found})
+        data_json({"event_id": event_id, "streams": found})
         return
     for each in found:
-        _show(event_id, each)
+        if len(each["events"]) > 1:
+            events = show_count(len(each["events"]), "event")
+            data(f"{event_id} in {each['stream']} is the id of {events} of different times")
+        for event in each["events"]:
+            _show(event_id, each["stream"], event)
 
 
 def _traced(loaded: Project, log: Any, stream: Stream, event_id: str) -> dict[str, Any]:
@@ -54,21 +59,27 @@ def _traced(loaded: Project, log: Any, stream: Stream, event_id: str) -> dict[st
     from headrace.training.contained import containing
 
     trace = Trace(loaded.plan(), loaded.config, log)
-    told: dict[str, Any] = {"stream": stream.name, "copies": trace.copies(stream, event_id)}
-    counting = trace.event(stream, event_id)
-    if counting is None:
-        return told | {"lane": None, "tiles": [], "predictions": [], "training_sets": []}
-    event, lane = counting
-    return told | {
-        "lane": lane,
-        "tiles": trace.tiles(stream, event, lane),
-        "predictions": trace.predictions(stream, event),
-        "training_sets": list(containing(loaded, stream, event)),
-    }
+
+    def followed(event_time: int | None, copies: list[dict[str, Any]]) -> dict[str, Any]:
+        told: dict[str, Any] = {"event_time": copies[0]["event_time"], "copies": copies}
+        counting = trace.event(stream, event_id, event_time)
+        if counting is None:
+            return told | {"lane": None, "tiles": [], "predictions": [], "training_sets": []}
+        event, lane = counting
+        return told | {
+            "lane": lane,
+            "tiles": trace.tiles(stream, event, lane),
+            "predictions": trace.predictions(stream, event),
+            "training_sets": list(containing(loaded, stream, event)),
+        }
+
+    events = trace.copies(stream, event_id).items()
+    return {"stream": stream.name, "events": [followed(moment, copies) for moment, copies in events]}
 
 
-def _show(event_id: str, told: dict[str, Any]) -> None:
-    line(f"{event_id} in {told['stream']}: {show_count(len(told['copies']), 'copy', 'copies')}")
+def _show(event_id: str, stream: str, told: dict[str, Any]) -> None:
+    moment = told["event_time"] or "an unknown time"
+    line(f"{event_id} in {stream} at {moment}: {show_count(len(told['copies']), 'copy', 'copies')}")
     columns = ("partition", "offset", "event_time", "arrived_at", "verdict")
     table(columns, [[str(each[name]) for name in columns] for each in told["copies"]])
     if told["lane"] is None:

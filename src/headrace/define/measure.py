@@ -200,7 +200,7 @@ def decayed_sum(
 def time_since_last(
     field: str | None = None, *, over: Any, where: str | None = None, description: str | None = None
 ) -> Measure:
-    """Seconds from the latest event to now.
+    """Seconds from the latest event to now; 0 when that event is dated ahead, which the clock skew allows.
 
     >>> time_since_last(over="1d").aggregate
     'time_since_last'
@@ -212,7 +212,7 @@ def time_since_last(
 def time_since_first(
     field: str | None = None, *, over: Any, where: str | None = None, description: str | None = None
 ) -> Measure:
-    """Seconds from the earliest event to now.
+    """Seconds from the earliest event to now; 0 when that event is dated ahead, which the clock skew allows.
 
     >>> time_since_first(over="1d").aggregate
     'time_since_first'

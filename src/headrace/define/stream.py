@@ -169,7 +169,8 @@ def stream(
     event_time
         The timestamp field that says when it happened.
     event_id
-        The field that tells copies of one event; without it every record is its own event.
+        The field that, with the event time, says which event a record is of: records that agree in both are copies of
+        one event. Without it every record is its own event.
     key
         The field producers partition by.
     arrival

@@ -154,7 +154,7 @@ def _time_since(aggregate: Any, column: Column, picked: Chosen, t: Array) -> pa.
     places = _ends(picked)[aggregate.name == "time_since_last"]
     there = picked.counts > 0
     times = np.append(column.times, 0)[np.where(there, places, -1)]
-    return _array((t - times) / SECOND, there, pa.float64())
+    return _array(np.maximum(t - times, 0) / SECOND, there, pa.float64())
 
 
 def _last_n(aggregate: Any, column: Column, picked: Chosen, t: Array) -> pa.Array:

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -32,6 +33,14 @@ from headrace.version import VERSION
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
+
+
+Check = Callable[[Path, Manifest], None]
+
+
+def score_plain_rows(folder: Path, made: Manifest) -> None:
+    """Load a version in this process, and refuse it if it has no score for plain values."""
+    probe(Scorer(made, formats.load(folder, made)))
 
 
 class Details(TypedDict, total=False):
@@ -59,10 +68,16 @@ class Registry(RolesFile):
         What says when a version was added and a role changed.
     faults
         Hears of every file that is written; for tests.
+    check
+        Refuses a version that cannot score. `trial.try_out` does it in a process of its own: what comes from outside
+        may hang or crash.
     """
 
-    def __init__(self, folder: Path, clock: Clock, faults: FaultPoints = NO_FAULTS) -> None:
+    def __init__(
+        self, folder: Path, clock: Clock, faults: FaultPoints = NO_FAULTS, check: Check = score_plain_rows
+    ) -> None:
         super().__init__(folder, clock, faults)
+        self._check = check
 
     def add(
         self,
@@ -72,7 +87,7 @@ class Registry(RolesFile):
         features: str,
         columns: tuple[Column, ...],
         format: str | None = None,
-        allow_pickle: bool = False,
+        allow_code: bool = False,
         **details: Unpack[Details],
     ) -> Manifest:
         """Keep a model as the next version. It gets no role by that.
@@ -85,15 +100,15 @@ class Registry(RolesFile):
             The feature set it takes, and its columns in order.
         format
             One of `formats.FORMATS`; found out when it is not said.
-        allow_pickle
-            Whether it may be kept and opened as a pickle, which may run anything.
+        allow_code
+            Whether it may be a pickle or a file of Python, which may run anything when they are opened.
         details
             The other fields of a `Manifest`.
         """
         name_of(model)
         form = formats.guess(source) if format is None else format
-        if form == formats.PICKLE and not allow_pickle:
-            raise formats.not_allowed()
+        if formats.is_code(form, source) and not allow_code:
+            raise formats.not_allowed(form)
         # Beside the versions, so that it becomes one by a new name; its own name is nobody else's at this moment.
         folder = self._folder / model / f".adding-{os.getpid()}-{threading.get_ident()}"
         shutil.rmtree(folder, ignore_errors=True)
@@ -105,8 +120,8 @@ class Registry(RolesFile):
             made = replace(
                 made, sha256=digest(folder / file), created_at=self._clock.now(), pickle=form == formats.PICKLE
             )
-            manifest.checked(made)
-            probe(Scorer(made, formats.load(folder, made)))
+            manifest.write(folder, manifest.checked(made))
+            self._check(folder, made)
             with locked(self._folder / model):
                 made = replace(made, version=self._next(model))
                 manifest.write(folder, made)
@@ -158,6 +173,10 @@ class Registry(RolesFile):
         """A version, ready to score; a file that is not the one that was added is refused."""
         made = self.sound(model, version)
         return Scorer(made, formats.load(self.place(model, version), made))
+
+    def try_out(self, model: str, version: int) -> None:
+        """Refuse a version that cannot be loaded and score, before it gets a role."""
+        self._check(self.place(model, version), self.sound(model, version))
 
     def sound(self, model: str, version: int) -> Manifest:
         """What a version is, if its file is still the one that was added."""

@@ -8,8 +8,6 @@ under load. It ends when the socket does, and with the process that started it, 
 
 from __future__ import annotations
 
-import ctypes
-import os
 import signal
 import socket
 import sys
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headrace.errors import HeadraceError
-from headrace.machine import collect_seldom
+from headrace.machine import collect_seldom, end_with
 from headrace.serve.scoring_wire import FAULT, Fault, Frames, Started, Told, fault_of, framed, read_asked
 
 SLICE = 0.05
@@ -27,7 +25,6 @@ SLICE = 0.05
 MOST = 1_000
 """Rows that are scored together at the most."""
 CHUNK = 1 << 20
-PR_SET_PDEATHSIG = 1
 ZEROS: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "float": 0.0, "timestamp": 0}
 
 Rows = list[list[Any]]
@@ -49,7 +46,7 @@ class Scores(Protocol):
 def main(given: Sequence[str]) -> int:
     """Load a version, say whether it can score, and score until the socket ends."""
     folder, model, version, descriptor, parent = given
-    _end_with(int(parent))
+    end_with(int(parent))
     # Ctrl-C reaches every process of a terminal; who has asked is answered all the same.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=int(descriptor)) as where:
@@ -121,14 +118,6 @@ def _received(where: socket.socket) -> bytes:
         return where.recv(CHUNK)
     except OSError:
         return b""
-
-
-def _end_with(parent: int) -> None:
-    """Let the kernel end this process with the one that started it, also while a model holds the interpreter."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,13 @@ from pathlib import Path
 import msgspec
 
 from headrace.errors import HeadraceError, MachineError
+from headrace.score.trial import LIMIT
 from headrace.serve.limits import SOONEST, BusyError
 from headrace.serve.scoring_wire import Frames, Told, asking, read_started, read_told
 from headrace.words import show_count
 
-START = 30.0
-"""Seconds that a version may take to be loaded and to score once."""
+START = LIMIT
+"""Seconds that a version may take to be loaded and to score once: so much as it had when it was added."""
 END = 2.0
 """Seconds that a process may take to end by itself."""
 AHEAD = 50

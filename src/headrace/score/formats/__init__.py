@@ -82,11 +82,24 @@ def load(folder: Path, manifest: Manifest) -> Predict:
     return loaded
 
 
-def not_allowed() -> DataError:
-    """The refusal of a pickle that nobody allowed."""
-    message = "The model would be kept as a pickle, which may run anything when it is loaded, and nobody allowed it."
-    hint = "Keep it as ONNX, LightGBM's text or skops; or say allow_pickle=True if you trust whoever made it."
-    return DataError("pickle-not-allowed", message, hint=hint)
+def is_code(form: str, source: Any) -> bool:
+    """Whether opening a model runs what is in it. A function that is handed over has been run by whoever has it.
+
+    >>> is_code("python", "rules.py"), is_code("pickle", "model.pkl"), is_code("onnx", "model.onnx")
+    (True, True, False)
+    """
+    return form == PICKLE or (form == "python" and isinstance(source, str | Path))
+
+
+def not_allowed(form: str = PICKLE) -> DataError:
+    """The refusal of a model that runs code when it is opened, which nobody allowed."""
+    what = "a pickle" if form == PICKLE else "a file of Python"
+    message = f"The model would be kept as {what}, which may run anything when it is opened, and nobody allowed it."
+    hint = (
+        "If you trust whoever made it, say --allow-code, or allow_code=True; "
+        "ONNX, LightGBM's text and skops run nothing."
+    )
+    return DataError("code-not-allowed", message, hint=hint)
 
 
 def _unusable(form: str, error: Exception) -> DataError:

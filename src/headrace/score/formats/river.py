@@ -43,7 +43,7 @@ def save(source: Any, folder: Path) -> str:
         return skops_file.dump(source, folder)
     except Exception as error:
         message = "The river model holds something that can only be kept as a pickle."
-        hint = 'Say format="pickle" and allow_pickle=True if you trust whoever made it.'
+        hint = 'Say format="pickle" and allow_code=True if you trust whoever made it.'
         raise DataError("bad-model", message, got=shown(str(error), 200), hint=hint) from error
 
 
