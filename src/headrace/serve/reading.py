@@ -2,7 +2,7 @@
 
 Where windows begin and end cuts time into bands (`bands`). A band is read with the coarsest rows that fit, and a window
 is the merge of its bands (`steps`). What a value means is `plan.value`'s business; which rows there are, the
-store's. An answer says how fresh it is: all that had arrived before `as_of` is in it.
+store's. An answer says how fresh it is, by lane: late events take another way, so they have a moment of their own.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Answer(msgspec.Struct, frozen=True):
     at
         The time t the values are for.
     as_of
-        All that had arrived before is included; None when the pipeline has not said anything yet, and while a store
-        that was empty is being filled.
+        All that was on time and had arrived before is included; None when the pipeline has not said anything yet, and
+        while a store that was empty is being filled.
     freshness_ms
         Milliseconds from `as_of` to `at`.
     missing
@@ -47,6 +47,8 @@ class Answer(msgspec.Struct, frozen=True):
         Whether the freshness exceeds the view's `max_staleness`, or is not known.
     mode
         How the tiles are computed, `micro-batch` or `real-time`; `lake` for a past moment, `table` for a dimension.
+    late_as_of
+        All that had arrived before is included, late events too; None when nothing is known of the late lane.
     """
 
     view: str
@@ -58,6 +60,7 @@ class Answer(msgspec.Struct, frozen=True):
     missing: bool
     stale: bool
     mode: str
+    late_as_of: int | None = None
 
 
 class Reader:
@@ -146,6 +149,7 @@ class Reader:
             missing=missing,
             stale=as_of is None or (limit is not None and t - as_of > limit),
             mode=asked.tile_set.mode,
+            late_as_of=None if said is None or said.late_as_of is None else min(said.late_as_of, said.as_of),
         )
 
     def _plan_of(self, name: str) -> ViewPlan:

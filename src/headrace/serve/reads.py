@@ -149,9 +149,10 @@ def set_json(
 def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
     """How fresh several answers are together: as old as the oldest, missing when all are, stale when any is."""
     ages = [answer.as_of for answer in answers.values()]
-    oldest = None if None in ages else min(age for age in ages if age is not None)
+    oldest, late = _oldest(ages), _oldest([answer.late_as_of for answer in answers.values()])
     return {
         "as_of": None if oldest is None else show_time(oldest),
+        "late_as_of": None if late is None else show_time(late),
         "freshness_ms": None if oldest is None else (t - oldest) / 1_000,
         "missing": all(answer.missing for answer in answers.values()),
         "stale": any(answer.stale for answer in answers.values()),
@@ -159,9 +160,16 @@ def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
     }
 
 
+def _oldest(moments: Sequence[int | None]) -> int | None:
+    """The first of some moments; None when one is not known."""
+    known = [moment for moment in moments if moment is not None]
+    return min(known) if len(known) == len(moments) else None
+
+
 def _freshness(answer: Answer) -> dict[str, Any]:
     return {
         "as_of": None if answer.as_of is None else show_time(answer.as_of),
+        "late_as_of": None if answer.late_as_of is None else show_time(answer.late_as_of),
         "freshness_ms": answer.freshness_ms,
         "missing": answer.missing,
         "stale": answer.stale,
