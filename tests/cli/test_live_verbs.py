@@ -199,6 +199,7 @@ ANSWER = {
     "features": {"payments_10m": 2, "spend_1h": 12.50, "median_7d": None},
     "at": "2026-01-01T00:00:00Z",
     "as_of": "2026-01-01T00:00:00Z",
+    "late_as_of": None,
     "freshness_ms": 1234.5,
     "missing": False,
     "stale": True,

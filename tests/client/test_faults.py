@@ -27,6 +27,7 @@ ANSWER = {
     "features": {"clicks_1h": 2},
     "at": "2026-01-01T00:00:00Z",
     "as_of": None,
+    "late_as_of": None,
     "freshness_ms": None,
     "missing": False,
     "stale": True,

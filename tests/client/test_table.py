@@ -18,7 +18,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def answers(*values: Any, key: str = "user", name: str = "x", as_of: datetime | None = NOW) -> list[Answer]:
     fresh = None if as_of is None else 0.0
     return [
-        Answer("users", {key: f"u{number}"}, {name: value}, NOW, as_of, fresh, False, as_of is None, "micro-batch")
+        Answer(
+            "users", {key: f"u{number}"}, {name: value}, NOW, as_of, as_of, fresh, False, as_of is None, "micro-batch"
+        )
         for number, value in enumerate(values)
     ]
 

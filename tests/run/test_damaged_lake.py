@@ -4,65 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-import headrace as hr
-from headrace import config
-from headrace.clock import MINUTE
 from headrace.errors import HeadraceError
-from headrace.lake.imports import positions
-from headrace.lake.layout import SILVER
-from headrace.lake.place import look
-from headrace.plan.build import build
 from headrace.run import archiving
-from headrace.run.archiving import Archiving
-from headrace.run.late_lanes import LateLanes, has_passed, publish_once
+from headrace.run.late_lanes import has_passed, publish_once
 from headrace.standing import alarms
-from headrace.testing import FakeClock
-from headrace.topics import STATUS, last_status
-from tests.lake.bronze import fill, record
-from tests.streams import BASE
-
-FIELDS = {"id": str, "card": str, "amount": float, "country": str, "at": hr.Timestamp}
-STREAMS = [hr.stream(name, fields=FIELDS, event_id="id", event_time="at") for name in ("orders", "payments")]
-PLAN = build([hr.view(each.name, each, by="card", features={"n": hr.count(over="1h")}) for each in STREAMS])
-
-
-class Shop:
-    """A project of two streams with a lake, of which the late lanes have published everything."""
-
-    def __init__(self, folder: Path) -> None:
-        text = '[project]\nname = "shop"\n[log]\npartitions = 1\n'
-        self.config, self.clock = config.parse(text, folder, {}), FakeClock(BASE)
-
-    def fill(self) -> None:
-        """Write the lake, and publish the late lanes of it."""
-        for stream in STREAMS:
-            fill(self.config, stream, [[record(0, number, BASE, MINUTE) for number in range(3)]])
-        lanes = self.lanes()
-        lanes._follow_runs()
-        for lane in lanes._lanes.values():
-            done = positions(look(self.config, lane.tile_set.stream)[SILVER])
-            lane.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-            lane.checkpoint.write_text(json.dumps(done))
-        lanes.stop()
-
-    def lanes(self) -> LateLanes:
-        # Nothing is new, so there is nothing to ask Spark for.
-        return LateLanes(PLAN, self.config, None, self.clock)
-
-    def archiving(self) -> Archiving:
-        return Archiving(PLAN, self.config, None, self.clock)
-
-    def newest(self, stream: str = "payments") -> Path:
-        """The newest commit of a stream's silver table."""
-        return max(Path(config.names(self.config).path("lake"), stream, SILVER, "_delta_log").glob("*.json"))
-
-    def said(self, component: Any, name: str) -> Any:
-        return last_status(component.log, config.names(self.config).topic(STATUS), [name])[name][1]
+from tests.run.lake_shop import PLAN, Shop
 
 
 @pytest.fixture(scope="module")

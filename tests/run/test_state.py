@@ -17,7 +17,7 @@ from headrace.log.record import Message
 from headrace.plan.build import build
 from headrace.plan.model import TileSet
 from headrace.run.progress import last_batch, last_batch_end
-from headrace.store.changelog import TileRow, decode
+from headrace.store.changelog import ProgressRow, TileRow, decode
 from headrace.testing import FakeClock
 
 pytestmark = pytest.mark.spark
@@ -181,7 +181,17 @@ def what_was_dropped_is_recovered_from_the_lake(pipeline):
     told = status(pipeline)
     assert (told["tile_sets"]["payments.by_card"]["run"], told["alarms"]) == ("2", [])
     assert events_in_tiles(pipeline.log, "1") == 202
+    said = newest_progress(pipeline.log, "2")
+    assert NOW < said.late_as_of <= said.as_of, "it says how far the late lane is"
     assert events_in_tiles(pipeline.log, "2") == 205
+
+
+def newest_progress(log, run):
+    """What was last said of how far a run is."""
+    topic = "changelog.payments.by_card"
+    records = log.read(topic, 0, log.start_offsets(topic)[0], limit=100_000)
+    rows = (decode(record.key, record.value) for record in records)
+    return [row for row in rows if isinstance(row, ProgressRow) and row.run == run][-1]
 
 
 def events_in_tiles(log, run):

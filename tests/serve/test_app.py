@@ -44,6 +44,7 @@ def test_a_view_answers_with_all_its_features_and_how_fresh_they_are(world):
         },
         "at": "2026-01-01T00:00:02Z",
         "as_of": "2026-01-01T00:00:00Z",
+        "late_as_of": None,
         "freshness_ms": 2000.0,
         "missing": False,
         "stale": False,

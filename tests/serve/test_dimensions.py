@@ -168,6 +168,7 @@ def test_a_dimension_answers_like_a_view(shop):
             "features": {"category": "food", "risk": 0.25},
             "at": "2026-01-01T00:00:02Z",
             "as_of": "2026-01-01T00:00:00Z",
+            "late_as_of": "2026-01-01T00:00:00Z",
             "freshness_ms": 2000.0,
             "missing": False,
             "stale": False,
@@ -242,6 +243,7 @@ def test_a_feature_set_is_as_old_as_its_oldest_part_and_has_the_mode_of_its_slow
     assert (said["as_of"], said["mode"]) == ("2026-01-01T00:00:00Z", "micro-batch")
     assert said["views"]["merchants"] == {
         "as_of": "2026-01-01T00:00:00Z",
+        "late_as_of": "2026-01-01T00:00:00Z",
         "freshness_ms": 4000.0,
         "missing": False,
         "stale": False,
@@ -273,8 +275,8 @@ def test_the_client_gives_values_in_the_dimensions_types():
         "opened", "o", by="shop", fields={"shop": int, "at": hr.Timestamp, "fee": hr.Decimal(5, 2)}, valid_from="since"
     )
     body = b"""{"view": "opened", "key": {"shop": 1}, "features": {"at": "2026-01-01T00:00:00Z", "fee": 1.50},
-    "at": "2026-01-01T00:00:00Z", "as_of": null, "freshness_ms": null, "missing": false, "stale": false,
-    "mode": "table"}"""
+    "at": "2026-01-01T00:00:00Z", "as_of": null, "late_as_of": null, "freshness_ms": null, "missing": false,
+    "stale": false, "mode": "table"}"""
     for of in (opened, hr.feature_set("set", [opened]), hr.feature_set("set", [opened.only("fee", "at")])):
         found = answer_of(Reply(200, body), of)
         assert found.features["at"] == datetime(2026, 1, 1, tzinfo=UTC)

@@ -459,3 +459,12 @@ def test_a_quantile_is_the_same_before_and_after_levels_are_made_and_at_every_re
             found.append(read())
     assert store.stats().levels > 0
     assert found == [found[0]] * len(found)
+
+
+def test_an_answer_says_up_to_when_late_events_are_in_it_and_never_later_than_those_on_time():
+    (tiles,) = small.tile_sets
+    for said, known in ((None, None), (BASE - MINUTE, BASE - MINUTE), (BASE + MINUTE, BASE)):
+        store = filled(click())
+        store.apply([ProgressRow(tiles.fingerprint, "1", {0: 1}, BASE, late_as_of=said)], "t", {0: 1})
+        answer = Reader(small, store).read("users", ("ann",), BASE + SECOND)
+        assert (answer.as_of, answer.late_as_of, answer.stale) == (BASE, known, False)

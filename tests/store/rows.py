@@ -35,6 +35,7 @@ progress_rows = st.builds(
     run=st.sampled_from(RUNS),
     positions=st.dictionaries(st.integers(0, 2), st.integers(0, 9), max_size=2),
     as_of=st.integers(0, 9),
+    late_as_of=st.none() | st.integers(0, 9),
 )
 gone_rows = tile_rows.map(lambda row: Gone(row.tile_set, row.run, row.key, row.tile, row.lane))
 rows = st.lists(tile_rows | tile_rows | tile_rows | progress_rows | gone_rows, max_size=30)

@@ -46,7 +46,9 @@ class Answer(msgspec.Struct, frozen=True):
     at
         The time the values are for: the server's clock.
     as_of
-        All that had arrived before is included; None when the pipeline has not said anything yet.
+        All that was on time and had arrived before is included; None when the pipeline has not said anything yet.
+    late_as_of
+        All that had arrived before is included, late events too; None when nothing is known of the late lane.
     freshness_ms
         Milliseconds from `as_of` to `at`.
     missing
@@ -59,8 +61,8 @@ class Answer(msgspec.Struct, frozen=True):
     Examples
     --------
     >>> body = b'''{"view": "users", "key": {"user": "ann"}, "features": {"clicks_1h": 2}, "mode": "micro-batch",
-    ... "at": "2026-01-01T00:00:01Z", "as_of": "2026-01-01T00:00:00Z", "freshness_ms": 1000, "missing": false,
-    ... "stale": false}'''
+    ... "at": "2026-01-01T00:00:01Z", "as_of": "2026-01-01T00:00:00Z", "late_as_of": null, "freshness_ms": 1000,
+    ... "missing": false, "stale": false}'''
     >>> answer = answer_of(Reply(200, body), "users")
     >>> answer.features["clicks_1h"], answer.as_of.isoformat(), answer.stale
     (2, '2026-01-01T00:00:00+00:00', False)
@@ -71,6 +73,7 @@ class Answer(msgspec.Struct, frozen=True):
     features: dict[str, Any]
     at: datetime
     as_of: datetime | None
+    late_as_of: datetime | None
     freshness_ms: float | None
     missing: bool
     stale: bool
@@ -113,14 +116,14 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class _One(msgspec.Struct):
-    """An answer of several: of a view, of a feature set, or the error in its place."""
+    """An answer of several, or the error in its place."""
 
     key: Any
     view: str | None = None
-    set: str | None = None
     features: dict[str, Any] | UnsetType = UNSET
     at: datetime | UnsetType = UNSET
     as_of: datetime | UnsetType | None = UNSET
+    late_as_of: datetime | UnsetType | None = UNSET
     freshness_ms: float | UnsetType | None = UNSET
     missing: bool | UnsetType = UNSET
     stale: bool | UnsetType = UNSET
@@ -168,7 +171,7 @@ def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[A
 
 
 def _answer(told: _One, types: Mapping[str, Type] | None) -> Answer:
-    parts = {name: getattr(told, name) for name in Answer.__struct_fields__} | {"view": told.view or told.set}
+    parts = {name: getattr(told, name) for name in Answer.__struct_fields__}
     absent = [name for name, part in parts.items() if part is UNSET]
     if absent or parts["view"] is None or not isinstance(told.key, dict):
         raise ValueError(f"it is no answer: {', '.join(absent) or 'view and key'}")
@@ -178,7 +181,7 @@ def _answer(told: _One, types: Mapping[str, Type] | None) -> Answer:
 
 
 def _refused(told: _One, said: Mapping[str, str | None]) -> Refused:
-    return Refused(told.view or told.set or "", told.key, error_of(told.status, said))
+    return Refused(told.view or "", told.key, error_of(told.status, said))
 
 
 def places_of(reply: Reply) -> list[Place]:

@@ -42,7 +42,7 @@ class Score(msgspec.Struct, frozen=True):
         Who gave it: the champion, or for its share of the keys the challenger.
     features
         Every value that the model was given, by name.
-    at, as_of, freshness_ms, missing, stale, mode
+    at, as_of, late_as_of, freshness_ms, missing, stale, mode
         How fresh they are; see `Answer`.
     fallback_from
         The version that failed, and for which this one answers; None mostly.
@@ -51,7 +51,7 @@ class Score(msgspec.Struct, frozen=True):
     --------
     >>> body = b'''{"model": "fraud", "at": "2026-01-01T00:00:01Z", "errors": 0, "answers": [{"key": {"card": "42"},
     ... "score": 0.9, "decision": true, "version": 3, "role": "champion", "features": {"n": 7}, "as_of": null,
-    ... "freshness_ms": null, "missing": false, "stale": true, "mode": "micro-batch"}]}'''
+    ... "late_as_of": null, "freshness_ms": null, "missing": false, "stale": true, "mode": "micro-batch"}]}'''
     >>> (score,) = scores_of(Reply(200, body), "fraud", 1)
     >>> score.score, score.decision, score.version, score.features
     (0.9, True, 3, {'n': 7})
@@ -66,6 +66,7 @@ class Score(msgspec.Struct, frozen=True):
     features: dict[str, Any]
     at: datetime
     as_of: datetime | None
+    late_as_of: datetime | None
     freshness_ms: float | None
     missing: bool
     stale: bool
@@ -97,6 +98,7 @@ class _One(msgspec.Struct):
     role: str | UnsetType = UNSET
     features: dict[str, Any] | UnsetType = UNSET
     as_of: datetime | UnsetType | None = UNSET
+    late_as_of: datetime | UnsetType | None = UNSET
     freshness_ms: float | UnsetType | None = UNSET
     missing: bool | UnsetType = UNSET
     stale: bool | UnsetType = UNSET

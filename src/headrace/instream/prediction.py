@@ -44,7 +44,7 @@ class Asked:
         """What every version's prediction says of the event; made once."""
         if self._written is None:
             event, known, answers = self.event, self.known, self.known.answers.values()
-            oldest = oldest_of(answers)
+            oldest = oldest_of([answer.as_of for answer in answers])
             self._written = {
                 "event_id": event.event_id,
                 "key": _text(known.key),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.clock import SECOND, Clock, SystemClock
+from headrace.clock import SECOND, Clock, SystemClock, micros, show_time
 from headrace.config import Config, names
 from headrace.errors import HeadraceError
 from headrace.lake.layout import BRONZE, SILVER
@@ -21,6 +21,7 @@ from headrace.lake.place import Lake, look
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
 from headrace.run.late import LateLane, Pass, Run, late_file
+from headrace.run.publish import Place
 from headrace.run.runs import Runs, checkpoint_of
 from headrace.store.changelog import FILLED
 from headrace.store.runs import FIRST_RUN, number
@@ -49,6 +50,7 @@ class LanePublication:
     events: int = 0
     tiles: int = 0
     delay: float | None = None
+    as_of: int | None = None
     failure: HeadraceError | None = None
     since: int = 0
 
@@ -73,6 +75,7 @@ class LanePublication:
             "tiles": self.tiles,
             "delay_seconds": self.delay,
             "positions": {} if self.lane is None else {str(p): o for p, o in self.lane.done.items()},
+            "as_of": None if self.as_of is None else show_time(self.as_of),
             "error": None if self.failure is None else self.failure.brief,
         }
 
@@ -148,11 +151,19 @@ class LateLanes:
             return None
         done = publication.lane.step(self.session)
         publication.passes += 1
+        publication.as_of = self._known_until(publication, publication.lane.done)
         publication.events += done.events
         publication.tiles += done.tiles
         if done.last_arrival is not None:
             publication.delay = max(0, self.clock.now() - done.last_arrival) / SECOND
         return done
+
+    def _known_until(self, publication: LanePublication, done: Mapping[int, int]) -> int:
+        """The time before which everything that arrived is published, as far as it belongs to the lane."""
+        stream, run = publication.tile_set.stream, publication.run
+        topic = self.named.topic(stream.name)
+        included = self.log.start_offsets(topic) | {partition: end for partition, end in done.items() if partition >= 0}
+        return Place(self.log, self.clock, topic, publication.checkpoint).known_until(stream, included, run.hand_over)
 
     def status(self) -> dict[str, dict[str, Any]]:
         """What was published of each tile set and run."""
@@ -190,6 +201,12 @@ def has_passed(said: Mapping[str, Any], config: Config, tile_set: TileSet, run: 
         if error.code != FAILED:
             raise
         return False
+
+
+def late_as_of(said: Mapping[str, Any], tile_set: TileSet, run: str) -> int | None:
+    """Up to when everything of a run's late lane is published, by what the component last said."""
+    moment = said.get("lanes", {}).get(tile_set.id, {}).get(run, {}).get("as_of")
+    return None if moment is None else micros(moment)
 
 
 def _current_runs(runs: Runs, tile_set: TileSet) -> list[tuple[str, Any]]:

@@ -10,9 +10,9 @@ the checkpoint and idempotent writes make that harmless. How it is doing is told
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headrace.clock import MINUTE, Clock
+from headrace.clock import MINUTE, SECOND, Clock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.log.kafka import KafkaLog
@@ -20,7 +20,7 @@ from headrace.plan.model import Plan, TileSet
 from headrace.run.admit import judged
 from headrace.run.change_over import ChangeOver
 from headrace.run.late_lanes import COMPONENT as LATE
-from headrace.run.late_lanes import has_passed
+from headrace.run.late_lanes import has_passed, late_as_of
 from headrace.run.pace import Pace
 from headrace.run.publish import Place
 from headrace.run.records import real_time_stream, sink_options, stream_of
@@ -66,6 +66,7 @@ class Pipeline:
         self.runs = ChangeOver(plan, self.named, self.log, clock, self._has_late_lane, self.status, self._tile)
         self._stalls, self._looked_for_stalls = StallDetector(), clock.now()
         self._compacted = clock.now()
+        self._looked_at_late = 0
 
     @property
     def queries(self) -> list[StreamingQuery]:
@@ -104,8 +105,22 @@ class Pipeline:
 
     def _has_late_lane(self, tile_set: TileSet, run: str) -> bool:
         """Whether the late lane of a run has been published, so that the run lacks nothing when it serves."""
-        said = last_status(self.log, self.named.topic(STATUS), [LATE]).get(LATE, (0, {}))[1]
-        return has_passed(said, self.config, tile_set, run)
+        return has_passed(self._late_status(), self.config, tile_set, run)
+
+    def _late_status(self) -> dict[str, Any]:
+        """What the late lane last said of itself."""
+        said: dict[str, Any] = last_status(self.log, self.named.topic(STATUS), [LATE]).get(LATE, (0, {}))[1]
+        return said
+
+    def _look_at_late_lanes(self) -> None:
+        """Let the progress of tiles say how far their late lanes are, whose own rows stand in the changelog before."""
+        if (now := self.clock.now()) - self._looked_at_late < SECOND:
+            return
+        self._looked_at_late, said = now, self._late_status()
+        for tile in self.runs.tiles:
+            known = late_as_of(said, tile.tile_set, tile.target.run)
+            # A late lane that has just started again knows nothing yet; what it published before is there.
+            tile.late_as_of = tile.late_as_of if known is None else known
 
     def step(self) -> bool:
         """Fail if a query has failed; say how far the tiles have come and how everything is doing."""
@@ -116,6 +131,7 @@ class Pipeline:
                 raise RuntimeError(f"query {query.name} has ended: {query.exception()}")
         self._refuse_stalled()
         self.runs.look()
+        self._look_at_late_lanes()
         for tile in self.runs.tiles:
             if (said := tile.progress()) is not None:
                 self.log.append_batch(tile.topic, [said])

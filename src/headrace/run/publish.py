@@ -46,24 +46,39 @@ class Place:
 
 
 def progress_message(
-    tile_set: TileSet, target: Target, included: Mapping[int, int], moment: int, *, ordered: bool = False
+    tile_set: TileSet,
+    target: Target,
+    included: Mapping[int, int],
+    moment: int,
+    *,
+    ordered: bool = False,
+    late: int | None = None,
 ) -> Message:
-    """The changelog record that says how far the tiles have come, and whether rows after it come in order."""
-    key, value = encode(ProgressRow(tile_set.fingerprint, target.run, included, moment, ordered))
+    """The changelog record that says how far the tiles of both lanes are, and whether rows after it come in order."""
+    key, value = encode(ProgressRow(tile_set.fingerprint, target.run, included, moment, ordered, late))
     return Message(value, key)
 
 
 def tiles_to_changelog(
-    place: Place, tile_set: TileSet, target: Target, topic: str, hand_over: HandOver | None = None
+    place: Place,
+    tile_set: TileSet,
+    target: Target,
+    topic: str,
+    hand_over: HandOver | None = None,
+    late: Callable[[], int | None] = lambda: None,
 ) -> Batch:
-    """Append the changelog rows of a batch and its progress in one go: no reader sees one without the other."""
+    """Append the changelog rows of a batch and its progress in one go: no reader sees one without the other.
+
+    `late` says up to when everything of the late lane stands before.
+    """
 
     def publish(batch: DataFrame, number: int) -> None:
         made = messages(batch.toArrow())
         included = batch_end(place.checkpoint, number)
         moment = place.known_until(tile_set.stream, included, hand_over)
+        said = progress_message(tile_set, target, included, moment, late=late())
         place.faults.reach("tiles.append.before")
-        place.log.append_batch(topic, [*made, progress_message(tile_set, target, included, moment)])
+        place.log.append_batch(topic, [*made, said])
         place.faults.reach("tiles.append.after")
 
     return publish

@@ -79,6 +79,11 @@ class TileQuery:
         The options of Spark's Kafka sink; None where there is only the way through Python.
     batch
         How long a real-time batch lasts, in microseconds.
+
+    Attributes
+    ----------
+    late_as_of
+        The moment before which everything of the run's late lane arrived that stands in the changelog.
     """
 
     tile_set: TileSet
@@ -93,6 +98,7 @@ class TileQuery:
     pace: Pace = ONE_BY_ONE
     query: StreamingQuery = field(init=False)
     started_at: int = field(init=False, default=0)
+    late_as_of: int | None = field(init=False, default=None)
     _practice_from: int | None = field(init=False, default=None)
     _looked_at: int = field(init=False, default=-1)
     _real_time_progress: RealTimeProgress | None = field(init=False, default=None)
@@ -185,7 +191,9 @@ class TileQuery:
             # Rows of real-time mode may stand before, which were in order.
             begun = self._begun()
             self.place.log.append_batch(self.topic, [self._message(begun, self._known_until(begun))])
-        publish = tiles_to_changelog(self.place, self.tile_set, self.target, self.topic, self.hand_over)
+        publish = tiles_to_changelog(
+            self.place, self.tile_set, self.target, self.topic, self.hand_over, lambda: self.late_as_of
+        )
         writer = self._written(self._rows(MICRO_BATCH)).foreachBatch(publish)
         writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime=AT_ONCE)
         self._practice_from = None
@@ -263,7 +271,7 @@ class TileQuery:
         return self.place.known_until(self.tile_set.stream, included, self.hand_over)
 
     def _message(self, included: Mapping[int, int], moment: int, *, ordered: bool = False) -> Message:
-        return progress_message(self.tile_set, self.target, included, moment, ordered=ordered)
+        return progress_message(self.tile_set, self.target, included, moment, ordered=ordered, late=self.late_as_of)
 
     def stop(self) -> None:
         """End it; a batch under way is run again at the next start, unless its end is near."""

@@ -167,4 +167,5 @@ def answer(
         missing=values is None,
         stale=stale,
         mode=TABLE,
+        late_as_of=as_of,
     )

@@ -28,6 +28,7 @@ def answer_json(view: Keyed, answer: Answer) -> dict[str, Any]:
         "features": values | {name: value_json(kind, values[name]) for name, kind in _written(view)},
         "at": show_time(answer.at),
         "as_of": None if answer.as_of is None else show_time(answer.as_of),
+        "late_as_of": None if answer.late_as_of is None else show_time(answer.late_as_of),
         "freshness_ms": answer.freshness_ms,
         "missing": answer.missing,
         "stale": answer.stale,

@@ -240,6 +240,7 @@ class Monitor:
             "tile_set": tiles.id,
             "run": None if said is None else said.run,
             "as_of": None if said is None else show_time(said.as_of),
+            "late_as_of": None if said is None or said.late_as_of is None else show_time(said.late_as_of),
             "freshness_ms": None if fresh is None else fresh / 1_000,
             **{f"freshness_{name}": value for name, value in percentiles(samples, "ms").items()},
             "max_staleness_ms": None if limit is None else limit / 1_000,

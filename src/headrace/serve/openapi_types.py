@@ -30,8 +30,14 @@ FRESHNESS: Json = {
     "as_of": {
         "type": ["string", "null"],
         "format": "date-time",
-        "description": "All that had arrived before is included; null while the pipeline has not said anything. Of a "
-        "dimension, when its table was last looked at.",
+        "description": "All that was on time and had arrived before is included; null while the pipeline has not said "
+        "anything. Of a dimension, when its table was last looked at.",
+    },
+    "late_as_of": {
+        "type": ["string", "null"],
+        "format": "date-time",
+        "description": "All that had arrived before is included, late events too, which come through the lake. Null "
+        "while nothing is known of the late lane.",
     },
     "freshness_ms": {"type": ["number", "null"], "description": "Milliseconds from `as_of` to `at`."},
     "missing": {"type": "boolean", "description": "There is nothing of this key at all, or no valid row."},

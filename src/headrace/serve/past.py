@@ -54,7 +54,7 @@ class Past:
         silver = complete(self._tables(stream), stream, self._log, self._named.topic(stream.name), t)
         own = {name: key[name] for name in view.by}
         found, there = values_at(silver, view, tuple(own.values()), t)
-        return Answer(view.name, own, found, t, t, 0.0, not there, False, LAKE)
+        return Answer(view.name, own, found, t, t, 0.0, not there, False, LAKE, t)
 
 
 def moment_of(text: str, now: int) -> int:

@@ -2,12 +2,12 @@
 
 Where windows begin and end cuts time into bands (`bands`). A band is read with the coarsest rows that fit, and a window
 is the merge of its bands (`steps`). What a value means is `plan.value`'s business; which rows there are, the
-store's. An answer says how fresh it is: all that had arrived before `as_of` is in it.
+store's. An answer says how fresh it is, by lane: late events take another way, so they have a moment of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,8 +40,8 @@ class Answer(msgspec.Struct, frozen=True):
     at
         The time t the values are for.
     as_of
-        All that had arrived before is included; None when the pipeline has not said anything yet, and while a store
-        that was empty is being filled.
+        All that was on time and had arrived before is included; None when the pipeline has not said anything yet, and
+        while a store that was empty is being filled.
     freshness_ms
         Milliseconds from `as_of` to `at`.
     missing
@@ -50,6 +50,8 @@ class Answer(msgspec.Struct, frozen=True):
         Whether the freshness exceeds the view's `max_staleness`, or is not known.
     mode
         How the tiles are computed, `micro-batch` or `real-time`; `lake` for a past moment, `table` for a dimension.
+    late_as_of
+        All that had arrived before is included, late events too; None when nothing is known of the late lane.
     """
 
     view: str
@@ -61,13 +63,13 @@ class Answer(msgspec.Struct, frozen=True):
     missing: bool
     stale: bool
     mode: str
+    late_as_of: int | None = None
 
 
-def oldest_of(answers: Iterable[Answer]) -> int | None:
-    """How old several answers are together: as the oldest of them; None when there is none, or one has no age."""
-    ages = [answer.as_of for answer in answers]
-    known = [age for age in ages if age is not None]
-    return min(known) if known and len(known) == len(ages) else None
+def oldest_of(moments: Sequence[int | None]) -> int | None:
+    """The first of some moments; None when there is none, or one is not known."""
+    known = [moment for moment in moments if moment is not None]
+    return min(known) if known and len(known) == len(moments) else None
 
 
 class Reader:
@@ -156,6 +158,7 @@ class Reader:
             missing=missing,
             stale=as_of is None or (limit is not None and t - as_of > limit),
             mode=asked.tile_set.mode,
+            late_as_of=None if said is None or said.late_as_of is None else min(said.late_as_of, said.as_of),
         )
 
     def _plan_of(self, name: str) -> ViewPlan:

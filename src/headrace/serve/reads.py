@@ -155,9 +155,11 @@ def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
 
     A set of request values alone reads nothing: it has no age, and can be neither missing nor stale.
     """
-    oldest = oldest_of(answers.values())
+    ages = [answer.as_of for answer in answers.values()]
+    oldest, late = oldest_of(ages), oldest_of([answer.late_as_of for answer in answers.values()])
     return {
         "as_of": None if oldest is None else show_time(oldest),
+        "late_as_of": None if late is None else show_time(late),
         "freshness_ms": None if oldest is None else (t - oldest) / 1_000,
         "missing": bool(answers) and all(answer.missing for answer in answers.values()),
         "stale": any(answer.stale for answer in answers.values()),
@@ -168,6 +170,7 @@ def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
 def _freshness(answer: Answer) -> dict[str, Any]:
     return {
         "as_of": None if answer.as_of is None else show_time(answer.as_of),
+        "late_as_of": None if answer.late_as_of is None else show_time(answer.late_as_of),
         "freshness_ms": answer.freshness_ms,
         "missing": answer.missing,
         "stale": answer.stale,

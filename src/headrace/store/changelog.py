@@ -55,9 +55,10 @@ class TileRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class ProgressRow(msgspec.Struct, frozen=True, gc=False):
-    """How far a run has come: all that had arrived before `as_of` is in the rows that stand before this one.
+    """How far a run has come: of the on-time lane all that had arrived before `as_of` is in the rows before this one.
 
-    The rows after it are `ordered` when they come in the order in which each partition was read (`store.in_order`).
+    Of the late lane it is all that had arrived before `late_as_of`; None as long as nothing is known of it. The rows
+    after it are `ordered` when they come in the order in which each partition was read (`store.in_order`).
     """
 
     tile_set: str
@@ -65,6 +66,7 @@ class ProgressRow(msgspec.Struct, frozen=True, gc=False):
     positions: Mapping[int, int]
     as_of: int
     ordered: bool = False
+    late_as_of: int | None = None
 
 
 FILLING, FILLED, SERVING = "filling", "filled", "serving"
@@ -146,6 +148,7 @@ class _WireProgress(msgspec.Struct, gc=False):
     positions: dict[int, Offset]
     as_of: Long
     ordered: bool = False
+    late_as_of: Long | None = None
 
 
 class _WirePositions(msgspec.Struct, gc=False):
@@ -218,7 +221,7 @@ def _progress(found: _WireKey, value: bytes | None) -> Row:
     if value is None:
         return Gone(found.tiles, found.run)
     said = _read_progress(value)
-    return ProgressRow(found.tiles, found.run, said.positions, said.as_of, said.ordered)
+    return ProgressRow(found.tiles, found.run, said.positions, said.as_of, said.ordered, said.late_as_of)
 
 
 def _hand_over(found: _WireKey, value: bytes | None) -> Row:
@@ -256,8 +259,9 @@ def encode(row: Row, names: tuple[str, ...] = ()) -> tuple[bytes, bytes | None]:
         identity |= {"key": dict(zip(names, row.key, strict=True)), "tile": row.tile, "lane": row.lane}
     match row:
         case ProgressRow():
-            order = {"ordered": True} if row.ordered else {}
-            return _write(identity), _write({"positions": row.positions, "as_of": row.as_of, **order})
+            more: dict[str, Any] = {"ordered": True} if row.ordered else {}
+            more |= {} if row.late_as_of is None else {"late_as_of": row.late_as_of}
+            return _write(identity), _write({"positions": row.positions, "as_of": row.as_of, **more})
         case HandOver():
             said = msgspec.structs.asdict(row)
             return _write(identity), _write({name: said[name] for name in said if name not in ("tile_set", "run")})
