@@ -7,7 +7,7 @@ is the same on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from headrace.config import names
 from headrace.project import Project
 from headrace.project import load as load_project
 from headrace.public import check_call
+from headrace.run.backfill_step import END, SPARK, BackfillProgress, BackfillStep
 from headrace.topics import create, open_log, spark_jars, topics
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def backfill(
     *,
     spark: SparkSession | None = None,
     rate: float | None = None,
-    progress: Callable[[Filled], None] = lambda _: None,
+    progress: BackfillProgress = lambda _: None,
     clock: Clock | None = None,
 ) -> list[Filled]:
     """Begin a new run of a view's tiles, or of all, from the history in the lake.
@@ -50,15 +51,20 @@ def backfill(
         The session to use.
     rate
         The most rows a second to write.
+    progress
+        Called when a step begins and as it goes on.
     """
+    whose = loaded(project)
+    progress(BackfillStep(SPARK))
     from headrace.run.backfilling import run_backfill
 
-    whose = loaded(project)
     with open_log(whose.config) as log:
         create(log, topics(whose.plan(), names(whose.config), whose.config.partitions))
     with session_of(whose, spark, "backfill") as session:
         chosen = whose.plan().tile_sets_of(view)
-        return run_backfill(whose.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
+        done = run_backfill(whose.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)
+        progress(BackfillStep(END, 0, 1.0))
+    return done
 
 
 @check_call

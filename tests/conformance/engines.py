@@ -128,7 +128,7 @@ def batch_over_the_lake(world: World, session: SparkSession) -> dict[str, Pairs]
 @cache
 def late_lane(world: World, session: SparkSession) -> tuple[dict[str, Pairs], dict[str, Any]]:
     """What the late lane publishes after every batch of an archive, and the lakes in the end; made once."""
-    from headrace.run.late import LateLane, Run
+    from headrace.run.late import LateLane, Run, publish_lanes
 
     log = MemoryLog()
     lanes: dict[str, LateLane] = {}
@@ -138,9 +138,10 @@ def late_lane(world: World, session: SparkSession) -> tuple[dict[str, Pairs], di
             if tile_set.id not in lanes:
                 log.create_topic(tile_set.id, compacted=True)
                 file = world.folder / "late" / f"{tile_set.id}.json"
-                place = (lakes[tile_set.stream.name], log, tile_set.id, file)
-                lanes[tile_set.id] = LateLane(tile_set, Run(FIRST_RUN, None, PARTITIONS), *place)
-            lanes[tile_set.id].step(session)
+                lanes[tile_set.id] = LateLane(tile_set, Run(FIRST_RUN, None, PARTITIONS), tile_set.id, file)
+        for name, lake in lakes.items():
+            mine = [lane for lane in lanes.values() if lane.tile_set.stream.name == name]
+            publish_lanes(mine, lake, log, session)
     return {name: written(log, name) for name in lanes}, lakes
 
 
@@ -200,8 +201,8 @@ def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
 
 def hand_over_halfway(world: World, session: SparkSession) -> dict[str, Pairs]:
     """A second run of every tile set: a batch over half of the lake, a stream from there on, and its late lane."""
-    from headrace.run.backfill import Ground, fill, hand_over
-    from headrace.run.late import LateLane, Run
+    from headrace.run.backfill import Ground, complete, fill, hand_over
+    from headrace.run.late import LateLane, Run, publish_lanes
     from headrace.run.runs import Runs
     from headrace.run.source import register
 
@@ -214,15 +215,16 @@ def hand_over_halfway(world: World, session: SparkSession) -> dict[str, Pairs]:
         world.log.create_topic(topic, compacted=True)
         silver = lakes[each.stream.name].silver
         ground = Ground(each, world.log, each.stream.name, topic, silver, runs, PARTITIONS)
-        begun[each.id] = fill(ground, session, hand_over(ground, session, world.clock)).hand_over
+        done = fill(ground, session, hand_over(ground, session, world.clock))
+        begun[each.id] = complete(ground, done).hand_over
     for _ in growing:
         pass
     for query in [started(world, session, each, 900, begun=begun[each.id]) for each in world.plan.tile_sets]:
         finished(query)
     for each in world.plan.tile_sets:
         run = Run(begun[each.id].run, begun[each.id], PARTITIONS)
-        place = (lakes[each.stream.name], world.log, f"changelog.{each.id}", world.folder / f"late.{each.id}")
-        LateLane(each, run, *place).step(session)
+        lane = LateLane(each, run, f"changelog.{each.id}", world.folder / f"late.{each.id}")
+        publish_lanes([lane], lakes[each.stream.name], world.log, session)
     return {each.id: written(world.log, f"changelog.{each.id}") for each in world.plan.tile_sets}
 
 

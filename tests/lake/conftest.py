@@ -51,7 +51,8 @@ def add(table: LakeTable, events, counters=None) -> None:
 def keys(events) -> pa.Table:
     """What copies are told by, of the same tuples."""
     names = ("id", "time", "hash", "arrived", "partition", "offset", "content")
-    return pa.Table.from_pylist([dict(zip(names, event, strict=True)) for event in events], schema=KEYS)
+    rows = [dict(zip(names, event, strict=True)) for event in events]
+    return pa.Table.from_pylist([row | {"order": row["arrived"]} for row in rows], schema=KEYS)
 
 
 @pytest.fixture

@@ -20,17 +20,28 @@ def found(batch, silver):
 
 def test_a_copy_of_what_the_lake_has_names_it(silver):
     add(silver, [("a", HOUR, 1, HOUR, 0, 7, 5)])
-    assert found([("a", HOUR, 1, 2 * HOUR, 1, 3, 5)], silver) == [(1, 3, 0, 7, False)]
+    assert found([("a", HOUR, 1, 2 * HOUR, 1, 3, 5)], silver) == [(1, 3, 0, 7, False, False)]
 
 
-def test_what_the_lake_has_is_first_even_if_it_arrived_later(silver):
+def test_what_the_lake_has_is_first_even_if_it_arrived_later_and_the_copy_says_so(silver):
     add(silver, [("a", HOUR, 1, 3 * HOUR, 0, 7, 5)])
-    assert found([("a", HOUR, 1, 2 * HOUR, 1, 3, 6)], silver) == [(1, 3, 0, 7, True)]
+    assert found([("a", HOUR, 1, 2 * HOUR, 1, 3, 6)], silver) == [(1, 3, 0, 7, True, True)]
 
 
 def test_within_a_batch_the_least_arrival_then_partition_then_offset_is_first(silver):
     batch = [("a", 0, 1, 9, 1, 0, 5), ("a", 0, 1, 8, 2, 4, 5), ("a", 0, 1, 8, 2, 3, 5), ("a", 0, 1, 8, 1, 9, 5)]
-    assert found(batch, silver) == [(1, 0, 1, 9, False), (2, 3, 1, 9, False), (2, 4, 1, 9, False)]
+    assert found(batch, silver) == [
+        (1, 0, 1, 9, False, False),
+        (2, 3, 1, 9, False, False),
+        (2, 4, 1, 9, False, False),
+    ]
+
+
+def test_what_was_appended_again_stands_where_it_was_appended_and_says_that_it_arrived_before(silver):
+    batch = keys([("a", 0, 1, 8, 0, 4, 5), ("a", 0, 1, 7, 0, 5, 5)])
+    appended = batch.set_column(batch.schema.get_field_index("order"), "order", [[8, 9]])
+    (row,) = copies(appended, silver).to_pylist()
+    assert tuple(row.values()) == (0, 5, 0, 4, False, True)
 
 
 def test_one_id_at_two_times_is_two_events(silver):
@@ -58,7 +69,7 @@ def test_only_files_of_the_batchs_own_times_are_opened(silver, monkeypatch):
         return filesystem(uri, options)
 
     monkeypatch.setattr("headrace.lake.copies.filesystem", spy)
-    assert found([("3", 3 * DAY + HOUR, 3, 9, 1, 0, 0)], silver) == [(1, 0, 0, 3, False)]
+    assert found([("3", 3 * DAY + HOUR, 3, 9, 1, 0, 0)], silver) == [(1, 0, 0, 3, False, False)]
     assert len(opened) == 1
 
 
@@ -81,7 +92,7 @@ def test_batch_by_batch_gives_what_one_look_at_everything_gives(tmp_path_factory
         name, time, _, _, partition, offset, content = event
         seen = first.setdefault((name, time), event)
         if seen is not event:
-            expected.append((partition, offset, seen[4], seen[5], content != seen[6]))
+            expected.append((partition, offset, seen[4], seen[5], content != seen[6], False))
     silver = LakeTable(str(tmp_path_factory.mktemp("lake")), SHAPE)
     got = []
     for batch in (sent[:cut], sent[cut:]):

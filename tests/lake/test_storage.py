@@ -28,7 +28,7 @@ def test_a_table_in_object_storage_is_written_searched_merged_and_read(storage):
     assert silver.counter("batch") == 2
 
     found = copies(keys([("e1", HOUR, 1, 2 * HOUR, 1, 9, 1)]), silver).to_pylist()
-    assert [tuple(row.values()) for row in found] == [(1, 9, 0, 1, False)]
+    assert [tuple(row.values()) for row in found] == [(1, 9, 0, 1, False, False)]
 
     assert compact(silver).after == 1
     again = LakeTable("s3://lake/shop/clicks/silver", SHAPE, storage)

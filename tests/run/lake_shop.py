@@ -38,7 +38,8 @@ class Shop:
             fill(self.config, stream, [[record(0, number, BASE, MINUTE) for number in range(3)]])
         lanes = self.lanes()
         lanes._follow_runs()
-        for lane in lanes._lanes.values():
+        for publication in lanes._lanes.values():
+            lane = publication.lane
             done = positions(look(self.config, lane.tile_set.stream)[SILVER])
             lane.checkpoint.parent.mkdir(parents=True, exist_ok=True)
             lane.checkpoint.write_text(json.dumps(done))

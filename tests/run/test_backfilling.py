@@ -8,7 +8,7 @@ from headrace.config import names
 from headrace.lake.imports import positions
 from headrace.lake.place import open_lake
 from headrace.run.backfilling import run_backfill
-from headrace.run.late import LateLane, Run, late_file
+from headrace.run.late import LateLane, Run, late_file, publish_lanes
 from headrace.run.runs import Runs, checkpoint_of
 from headrace.store.changelog import FILLED, TileRow, decode
 from tests.audit.shop import Shop
@@ -50,6 +50,7 @@ def test_a_pipeline_that_follows_finds_the_lane_as_far_as_the_lake_was(shop, spa
     (done,) = run_backfill(shop.config, plan.tile_sets, spark, shop.clock)
     lake, run = open_lake(shop.config, payments), Run(done.hand_over.run, done.hand_over, 1)
     file = late_file(names(shop.config).path("checkpoints", checkpoint_of(tile_set, run.name)))
-    lane = LateLane(tile_set, run, lake, shop.log, f"changelog.{tile_set.id}", file)
+    lane = LateLane(tile_set, run, f"changelog.{tile_set.id}", file)
     assert lane.done == positions(lake.silver)
-    assert lane.step(spark).tiles == 0
+    (again,) = publish_lanes([lane], lake, shop.log, spark)
+    assert again.tiles == 0

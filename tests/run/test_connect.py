@@ -84,7 +84,18 @@ def test_a_backfill_over_spark_connect_writes_what_a_local_one_would(spark, tmp_
 
 def test_the_batch_modules_use_nothing_that_spark_connect_lacks():
     folder = Path(project.__file__).parent / "run"
-    for name in ("admit", "backfill", "backfilling", "decode", "kept", "late", "reach", "silver", "tiles"):
+    for name in (
+        "admit",
+        "backfill",
+        "backfilling",
+        "decode",
+        "kept",
+        "late",
+        "late_events",
+        "reach",
+        "silver",
+        "tiles",
+    ):
         text = (folder / f"{name}.py").read_text("utf-8")
         for word in ("_jvm", "sparkContext", ".rdd", "_jdf"):
             assert word not in text, f"{name}.py uses {word}"

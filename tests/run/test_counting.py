@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.run.counting import Counts
+from headrace.run.counting import EARLIER, Counts
 from headrace.watch import Seen
 
 ROW = st.tuples(
@@ -17,6 +17,7 @@ ROW = st.tuples(
     st.sampled_from(["admitted", "late", "future", "duplicate", "malformed"]),
     st.booleans(),
     st.none() | st.integers(0, 50),
+    st.booleans(),
 )
 SCHEMA = pa.schema(
     [
@@ -26,6 +27,7 @@ SCHEMA = pa.schema(
         ("verdict", pa.string()),
         ("conflict", pa.bool_()),
         ("first_offset", pa.int64()),
+        (EARLIER, pa.bool_()),
     ]
 )
 
@@ -40,8 +42,9 @@ def batch(rows):
             "verdict": verdict,
             "conflict": conflict,
             "first_offset": first,
+            EARLIER: earlier,
         }
-        for partition, offset, verdict, conflict, first in rows
+        for partition, offset, verdict, conflict, first, earlier in rows
     ]
     return pa.RecordBatch.from_pylist(made, schema=SCHEMA)
 
@@ -58,11 +61,13 @@ def test_counts_of_parts_join_to_the_counts_of_all(parts):
     assert joined.seen() == whole.seen()
     assert joined.verdicts == whole.verdicts
     assert joined.records == len(everything)
-    assert joined.conflicts == sum(conflict for *_, conflict, _ in everything)
+    assert joined.conflicts == sum(row[3] for row in everything)
+    assert joined.earlier_copies == sum(row[5] for row in everything)
     assert joined.late_copies == sum(row[2] == "late" and row[4] is not None for row in everything)
 
 
 def test_what_was_seen_of_a_partition_are_its_ends_and_its_extremes():
     counts = Counts()
-    counts.add(batch([(1, 8, "late", False, None), (1, 6, "admitted", False, None), (1, 7, "future", False, None)]))
+    offsets = ((8, "late"), (6, "admitted"), (7, "future"))
+    counts.add(batch([(1, offset, verdict, False, None, False) for offset, verdict in offsets]))
     assert counts.seen() == [Seen(1, read=3, late=1, future=1, first=1_060, last=1_080, least=1, greatest=1_080)]

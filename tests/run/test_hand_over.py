@@ -76,8 +76,8 @@ def streamed(spark, log, hand_over, run, checkpoint, most):
 
 def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spark, place):
     from headrace.run.archive import StreamArchive
-    from headrace.run.backfill import Ground, fill, hand_over
-    from headrace.run.late import LateLane, Run
+    from headrace.run.backfill import Ground, complete, fill, hand_over
+    from headrace.run.late import LateLane, Run, publish_lanes
     from headrace.run.runs import Runs
 
     folder, log, lake = place
@@ -85,19 +85,19 @@ def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spa
     archive, runs = StreamArchive(payments, "payments", log, lake, spark, CLOCK), Runs(log, "runs")
     ground = Ground(TILES, log, "payments", "changelog", lake.silver, runs, 3)
     made: dict[str, HandOver | None] = {"1": None}
-    lanes = {"1": LateLane(TILES, Run("1", None, 3), lake, log, "changelog", folder / "late1")}
+    lanes = {"1": LateLane(TILES, Run("1", None, 3), "changelog", folder / "late1")}
     for _ in range(2):
         for _ in range(2):
             archive.step(chance.randrange(150, 400))
-        lanes["1"].step(spark)
+        publish_lanes([lanes["1"]], lake, log, spark)
         wanted = hand_over(ground, spark, CLOCK)
         runs.say(wanted)
-        done = fill(ground, spark, wanted)
+        done = complete(ground, fill(ground, spark, wanted))
         assert (done.hand_over.stage, done.hand_over.filled) == (FILLED, wanted.point)
         made[wanted.run] = wanted
         lane = Run(wanted.run, wanted, 3)
-        lanes[wanted.run] = LateLane(TILES, lane, lake, log, "changelog", folder / f"late{wanted.run}")
-        lanes[wanted.run].step(spark)
+        lanes[wanted.run] = LateLane(TILES, lane, "changelog", folder / f"late{wanted.run}")
+        publish_lanes([lanes[wanted.run]], lake, log, spark)
     assert set(made) == {"1", "2", "3"}
     second, third = (held for held in made.values() if held is not None)
     assert second.point < third.point
@@ -106,8 +106,9 @@ def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spa
         pass
     for run, begun in made.items():
         streamed(spark, log, begun, run, folder / f"checkpoint{run}", 400)
-        lanes[run].step(spark)
-        assert lanes[run].step(spark).tiles == 0, "a pass over nothing new publishes nothing"
+    publish_lanes(list(lanes.values()), lake, log, spark)
+    again = publish_lanes(list(lanes.values()), lake, log, spark)
+    assert {done.tiles for done in again} == {0}, "a pass over nothing new publishes nothing"
 
     outcome = Outcome(PLAN, RECORDS)
     expected = outcome.tiles(TILES)
@@ -140,7 +141,7 @@ def states(log, run):
 
 def test_a_fill_that_was_cut_off_goes_on_where_it_was(spark, place):
     from headrace.run.archive import StreamArchive
-    from headrace.run.backfill import Ground, fill, hand_over
+    from headrace.run.backfill import Ground, complete, fill, hand_over
     from headrace.run.runs import Runs
 
     _, log, lake = place
@@ -168,7 +169,8 @@ def test_a_fill_that_was_cut_off_goes_on_where_it_was(spark, place):
     assert held.filled is not None
     first = log.end_offsets("changelog")[0] - before
     assert first > 0
-    done = fill(Ground(TILES, log, "payments", "changelog", lake.silver, again, 3), spark, held)
+    ground = Ground(TILES, log, "payments", "changelog", lake.silver, again, 3)
+    done = complete(ground, fill(ground, spark, held))
     keys = [r.key for r in log.read("changelog", 0, before, limit=1_000_000, max_bytes=10**9)]
     assert len(keys) == len(set(keys)) == first + done.rows
     assert again.of(TILES)[wanted.run].stage == FILLED

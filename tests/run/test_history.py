@@ -116,9 +116,10 @@ def test_imported_rows_get_the_verdicts_of_the_reference_by_their_own_arrival(sp
 
     arrivals = [text for chunk in asked.rows(0) for text in chunk.arrivals]
     now = micros(datetime.now(UTC))
+    by_arrival = sorted(zip(lines, arrivals, strict=True), key=lambda row: int(row[1]) if row[1].isdigit() else now)
     records = [
         Record("payments", -1, at, now, None, text.encode(), ((ARRIVED_AT, arrival.encode()),))
-        for at, (text, arrival) in enumerate(zip(lines, arrivals, strict=True))
+        for at, (text, arrival) in enumerate(by_arrival)
     ]
     judged = judge(payments, records)
     assert done.verdicts == count_verdicts(judged)

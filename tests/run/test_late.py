@@ -23,15 +23,16 @@ pytestmark = pytest.mark.spark
 
 def test_imported_history_is_in_the_late_lane_except_what_the_stream_has_itself(spark, tmp_path):
     from headrace.run.archive import StreamArchive
-    from headrace.run.late import LateLane, Run
+    from headrace.run.late import LateLane, Run, publish_lanes
 
     lake = opened(tmp_path / "lake")
     clock = FakeClock(LONG_AGO + 10 * SECOND)
     with EmbeddedLog(tmp_path / "log", clock=clock) as log:
         log.create_topic("payments", partitions=1)
         log.create_topic("changelog", compacted=True)
-        lane = LateLane(TILES, Run("1", None, 1), lake, log, "changelog", tmp_path / "late.json")
-        assert lane.step(spark).tiles == 0, "a lake with nothing in it has nothing to publish"
+        lane = LateLane(TILES, Run("1", None, 1), "changelog", tmp_path / "late.json")
+        (nothing,) = publish_lanes([lane], lake, log, spark)
+        assert nothing.tiles == 0, "a lake with nothing in it has nothing to publish"
         bring(spark, lake, wish(tmp_path / "old.jsonl", [line(n) for n in range(6)]), tmp_path)
         for number in (4, 5, 6):  # two of which were imported, and one is new
             log.append("payments", line(number).encode(), key=b"c")
@@ -41,18 +42,20 @@ def test_imported_history_is_in_the_late_lane_except_what_the_stream_has_itself(
         assert archived is not None
         assert archived.counts.verdicts[0, "duplicate"] == 2
 
-        done = lane.step(spark)
+        (done,) = publish_lanes([lane], lake, log, spark)
         assert (done.events, done.tiles) == (4, 3)
-        assert lane.step(spark).tiles == 0
+        (nothing,) = publish_lanes([lane], lake, log, spark)
+        assert nothing.tiles == 0
         assert counts(log) == {"c0": 2, "c1": 1, "c2": 1}
 
-        again = LateLane(TILES, Run("1", None, 1), lake, log, "changelog", tmp_path / "lost.json")
-        assert (again.step(spark).events, counts(log)) == (4, {"c0": 2, "c1": 1, "c2": 1})
+        again = LateLane(TILES, Run("1", None, 1), "changelog", tmp_path / "lost.json")
+        (done,) = publish_lanes([again], lake, log, spark)
+        assert (done.events, counts(log)) == (4, {"c0": 2, "c1": 1, "c2": 1})
 
 
 def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_the_streams(spark, tmp_path):
     from headrace.run.archive import StreamArchive
-    from headrace.run.late import LateLane, Run
+    from headrace.run.late import LateLane, Run, publish_lanes
 
     lake, clock = opened(tmp_path / "lake"), FakeClock(LONG_AGO + payments.allowed_lateness)
     bring(spark, lake, wish(tmp_path / "old.jsonl", [line(0), line(1)]), tmp_path)
@@ -67,14 +70,38 @@ def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_t
         archived = StreamArchive(payments, "payments", log, opened(tmp_path / "lake"), spark, clock).step()
         assert archived is not None
         assert archived.counts.verdicts[0, "duplicate"] == 2
-        lane = LateLane(TILES, Run("1", None, 1), opened(tmp_path / "lake"), log, "changelog", tmp_path / "late.json")
-        assert (lane.step(spark).events, counts(log)) == (1, {"c1": 1})
+        lane = LateLane(TILES, Run("1", None, 1), "changelog", tmp_path / "late.json")
+        (done,) = publish_lanes([lane], opened(tmp_path / "lake"), log, spark)
+        assert (done.events, counts(log)) == (1, {"c1": 1})
 
 
-def counts(log):
-    """Events by card in the newest late tiles."""
+def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_path, monkeypatch):
+    from headrace.run import late_events
+    from headrace.run.late import LateLane, Run, publish_lanes
+
+    daily = hr.view(
+        "daily", payments, by=["id"], features={"n": hr.count(over="30d"), "sum": hr.sum("amount", over="1d")}
+    )
+    sets = (TILES, *build([daily]).tile_sets)
+    lake, clock, reads = opened(tmp_path / "lake"), FakeClock(LONG_AGO), list[str]()
+    bring(spark, lake, wish(tmp_path / "old.jsonl", [line(n) for n in range(0, 6_000, 1_000)]), tmp_path)
+    real = late_events.events
+    monkeypatch.setattr(late_events, "events", lambda *given, **more: reads.append("silver") or real(*given, **more))
+    with EmbeddedLog(tmp_path / "log", clock=clock) as log:
+        for each in sets:
+            log.create_topic(each.id, compacted=True)
+        lanes = [LateLane(each, Run("1", None, 1), each.id, tmp_path / each.id) for each in sets]
+        done = publish_lanes(lanes, lake, log, spark)
+        assert reads == ["silver", "silver"], "once for what is new, once for the tiles that it is in"
+        assert [(each.events, each.tiles) for each in done] == [(6, 6), (6, 6)]
+        assert counts(log, TILES.id) == {"c0": 2, "c1": 2, "c2": 2}
+        assert counts(log, sets[1].id) == {f"p{n}": 1 for n in range(0, 6_000, 1_000)}
+
+
+def counts(log, topic="changelog"):
+    """Events by key in the newest late tiles."""
     newest: dict[bytes | None, TileRow] = {}
-    for record in log.read("changelog", 0, 0, limit=1_000):
+    for record in log.read(topic, 0, 0, limit=1_000):
         row = decode(record.key, record.value)
         assert isinstance(row, TileRow)
         assert row.lane == "late"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.bar import bar
+from headrace.cli.bar import bar_or_lines
 from headrace.cli.output import data_json, table, talk
 from headrace.errors import MachineError
 from headrace.words import show_count
@@ -17,8 +17,11 @@ from headrace.words import show_count
 if TYPE_CHECKING:
     from headrace.project import Project
     from headrace.run.backfill import Filled
+    from headrace.run.backfill_step import StepTimes
 
 LOOK = 0.5
+WHOLE = 1_000
+"""What the progress bar counts to."""
 
 
 @click.command("backfill")
@@ -38,30 +41,47 @@ def command(
     """
     from headrace import project
     from headrace.batch import backfill
+    from headrace.run.backfill_step import WAIT, BackfillStep, StepTimes
 
+    times = StepTimes()
     loaded = project.load(path, env)
-    began = time.monotonic()
-    with bar("backfilling", 1_000) as advance:
+    with bar_or_lines("backfilling", WHOLE) as advance:
 
-        def progress(done: Filled) -> None:
-            made = done.hand_over
-            whole = max(1, made.point - (done.first or made.point))
-            share = 1_000 * ((made.filled or made.point) - (done.first or made.point)) // whole
-            advance(share, None, f"run {made.run}: {show_count(done.rows, 'row')}")
+        def progress(step: BackfillStep) -> None:
+            times.take(step)
+            rows = f": {show_count(step.rows, 'row')}" if step.rows else ""
+            advance(round(WHOLE * step.share), None, f"{step.name}{rows}")
 
         filled = backfill(loaded, view, rate=rate, progress=progress)
-    told = [_told(loaded, done) for done in filled]
-    if wait is not None:
-        _wait(loaded, filled, wait)
+        if wait is not None:
+            progress(BackfillStep(WAIT, share=1.0))
+            _wait(loaded, filled, wait)
+    times.end()
+    _show(loaded, filled, times, as_json=as_json)
+
+
+def _show(loaded: Project, filled: list[Filled], times: StepTimes, *, as_json: bool) -> None:
+    """Every step with its seconds, which add up; of a tile set its run as well."""
+    runs = {each["tile_set"]: each for each in (_told(loaded, done, times) for done in filled)}
+    whole, rows = sum(times.seconds.values()), sum(times.rows.values())
     if as_json:
-        data_json({"runs": told, "seconds": round(time.monotonic() - began, 3)})
+        steps = {name: round(seconds, 3) for name, seconds in times.seconds.items()}
+        data_json({"runs": list(runs.values()), "steps": steps, "seconds": round(whole, 3)})
         return
-    rows = [(each["tile_set"], each["run"], each["point"], f"{each['rows']:,}", f"{each['seconds']}") for each in told]
-    table(("tiles", "run", "from the log since", "rows written", "seconds"), rows)
+    shown = [(name, times.rows.get(name, 0), seconds) for name, seconds in times.seconds.items()]
+    cells = [
+        (name, *_run(runs.get(name)), f"{written:,}" if written else "-", f"{seconds:.1f}")
+        for name, written, seconds in [*shown, ("all", rows, whole)]
+    ]
+    table(("step", "run", "from the log since", "rows written", "seconds"), cells)
     talk("The pipeline follows these runs; each serves when it has caught up: see `headrace status`.")
 
 
-def _told(loaded: Project, done: Filled) -> dict[str, Any]:
+def _run(told: dict[str, Any] | None) -> tuple[str, str]:
+    return ("-", "-") if told is None else (told["run"], told["point"])
+
+
+def _told(loaded: Project, done: Filled, times: StepTimes) -> dict[str, Any]:
     from headrace.clock import show_time
 
     made = done.hand_over
@@ -71,7 +91,7 @@ def _told(loaded: Project, done: Filled) -> dict[str, Any]:
         "run": made.run,
         "point": show_time(made.point),
         "rows": done.rows,
-        "seconds": round(done.seconds, 1),
+        "seconds": round(times.seconds[name], 1),
     }
 
 

@@ -1,10 +1,16 @@
-"""A progress bar for long work: on stderr, and only when a person looks at it."""
+"""A progress bar for long work: on stderr, when a person looks at it. Elsewhere nothing, or a line now and then."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
+
+from headrace.cli.output import talk
+
+LINES_EVERY = 10.0
+"""Seconds between two lines of what goes on and on."""
 
 Advance = Callable[[int, int | None, str], None]
 """Told how much is done, of how much (None: not known), and what to say of it."""
@@ -35,3 +41,22 @@ def bar(said: str, total: int | None = None) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(said, total=total)
         yield lambda done, of, text: shown.update(task, completed=done, total=of or total, description=text)
+
+
+@contextlib.contextmanager
+def bar_or_lines(said: str, total: int) -> Iterator[Advance]:
+    """A bar on a terminal; elsewhere a line when what is said up to a colon changes, and one every ten seconds."""
+    if sys.stderr.isatty():
+        with bar(said, total) as advance:
+            yield advance
+        return
+    last, since = "", 0.0
+
+    def write(done: int, of: int | None, text: str) -> None:
+        nonlocal last, since
+        name, now = text.partition(":")[0], time.monotonic()
+        if name != last or now - since >= LINES_EVERY:
+            last, since = name, now
+            talk(f"{100 * done // (of or total):>3} %  {text}")
+
+    yield write

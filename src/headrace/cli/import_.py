@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headrace.define.stream import Stream
     from headrace.history.columns import Columns
     from headrace.history.source import History
-    from headrace.run.history import Imported, Wish
+    from headrace.run.history import Imported, Progress, Step, Wish
 
 DEAD_EXIT = 1
 
@@ -34,7 +34,9 @@ DEAD_EXIT = 1
 )
 @click.option("--arrival-delay", metavar="DURATION", help="Assume that every row arrived so long after it happened.")
 @click.option("--map", "mapping", multiple=True, metavar="COL=FIELD", help="A column whose field has another name.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Import the first N rows; the rest can follow.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Import the N rows that arrived first; the rest can follow."
+)
 @click.option("--again", is_flag=True, help="Import it once more, though it was imported before.")
 @click.option("--dry-run", "dry", is_flag=True, help="Say what would become of the rows, and change nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when a row is malformed, invalid or from the future.")
@@ -46,8 +48,9 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
 
     FILE holds CSV with a header, JSON lines or Parquet; a folder holds Parquet files or a Delta table. Every row
     becomes a record of the stream's bronze table with its verdict, judged by when it arrived, so that old rows are not
-    late for being old; rows that count come to the silver table. The same history is imported once: run again, it goes
-    on where it was. The exit code is 0 when every row is in the lake, whatever its verdict, unless --strict is given.
+    late for being old; rows that count come to the silver table. Rows are taken in the order in which they arrived,
+    whatever their order in the source. The same history is imported once: run again, it goes on where it was. The exit
+    code is 0 when every row is in the lake, whatever its verdict, unless --strict is given.
     """
     from headrace import project
     from headrace.config import names
@@ -129,23 +132,30 @@ def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool,
     rate, verb = done.rows / seconds if seconds > 0 else 0.0, "Would import" if dry else "Imported"
     imported = f"{verb} {show_count(done.rows, 'row')} into {stream} as partition {done.partition}"
     talk(f"{imported} in {seconds:.1f} s ({rate:,.0f}/s).")
+    if done.earlier_copies:
+        talk(
+            f"{show_count(done.earlier_copies, 'row')} arrived before the copy of the event that the lake had already. "
+            "The lake's copy goes on counting: bronze names it in each such row, and says that it arrived later."
+        )
     if as_json:
         told = {"stream": stream, "source": source, "dry_run": dry, "partition": done.partition}
         counts = {"rows": done.rows, "imported_before": done.before, "verdicts": done.verdicts}
-        extra = {"conflicts": done.conflicts, "late_copies": done.late_copies}
+        copies = {"late_copies": done.late_copies, "earlier_copies": done.earlier_copies}
+        extra = {"conflicts": done.conflicts, **copies}
         data_json(told | counts | extra | {"seconds": round(seconds, 3), "per_second": round(rate, 1)})
     else:
         table(("verdict", "rows"), [(verdict, f"{count:,}") for verdict, count in done.verdicts.items()])
 
 
 @contextlib.contextmanager
-def progress_of(size: int) -> Iterator[Callable[[int, Imported], None]]:
-    """How many rows are imported and how fast, with a bar over the source; on a terminal, elsewhere nothing."""
+def progress_of(size: int) -> Iterator[Progress]:
+    """A bar over what is sorted of the source, then over its rows, with how many are imported and how fast."""
     began = time.monotonic()
-    with bar("importing", size) as advance:
+    with bar("reading", size) as advance:
 
-        def progress(read: int, done: Imported) -> None:
-            rate = done.rows / max(time.monotonic() - began, 1e-6)
-            advance(read, None, f"{show_count(done.rows, 'row')}, {rate:,.0f}/s")
+        def progress(step: Step) -> None:
+            rate = step.imported.rows / max(time.monotonic() - began, 1e-6)
+            rows = show_count(step.imported.rows, "row")
+            advance(step.done, step.total or size, f"{rows}, {rate:,.0f}/s" if step.imported.rows else step.name)
 
         yield progress

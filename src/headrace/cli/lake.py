@@ -71,6 +71,8 @@ def list_tables(stream: str | None, path: Path | None, env: str | None, as_json:
         table(("stream", "table", "rows", "files", "size", "days", "version"), rows)
     for name, found in told.items():
         data(f"{name}: {_archived(found)}")
+        for each in found["imports"]:
+            data(f"{name}: {_imported(each)}")
 
 
 def _cells(held: dict[str, Any]) -> tuple[str, ...]:
@@ -78,18 +80,35 @@ def _cells(held: dict[str, Any]) -> tuple[str, ...]:
     return f"{held['rows']:,}", f"{held['files']:,}", show_size(held["bytes"]), days, f"{held['version']}"
 
 
+def _imported(found: dict[str, Any]) -> str:
+    rows = f"{found['rows']:,} imported as partition {found['partition']} ({_verdicts(found)})"
+    left = [] if found["complete"] else ["not all rows of the source"]
+    return "; ".join([rows, *_extra(found), *left])
+
+
+def _verdicts(found: dict[str, Any]) -> str:
+    return ", ".join(f"{count:,} {verdict}" for verdict, count in found["verdicts"].items() if count) or "none"
+
+
+def _extra(found: dict[str, Any]) -> list[str]:
+    return [f"{found[name]:,} {said}" for name, said in _EXTRA.items() if found.get(name)]
+
+
 def _archived(found: dict[str, Any]) -> str:
     if found["empty"]:
         return "empty: nothing has been archived yet"
-    verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in found["verdicts"].items() if count)
     positions = ", ".join(f"{partition}/{offset}" for partition, offset in found["positions"].items())
-    extra = [f"{found[name]:,} {said}" for name, said in _EXTRA.items() if found.get(name)]
     behind = ["silver lacks a batch that bronze has"] if found["silver_behind"] else []
-    told = [f"{found['archived']:,} archived ({verdicts or 'none'})", f"next {positions or '-'}", *extra, *behind]
+    told = [f"{found['archived']:,} archived ({_verdicts(found)})", f"next {positions or '-'}", *_extra(found), *behind]
     return "; ".join(told)
 
 
-_EXTRA = {"conflict": "contradict their first copy", "late_copy": "late copies", "lost": "lost to retention"}
+_EXTRA = {
+    "conflict": "contradict their first copy",
+    "late_copy": "late copies",
+    "earlier_copy": "arrived before the copy that counts",
+    "lost": "lost to retention",
+}
 
 
 @command.command("sql")

@@ -15,7 +15,7 @@ from headrace.define.event import Place
 from headrace.define.stream import Stream
 from headrace.log.record import Record
 from headrace.plan.model import SPREAD
-from headrace.run.verdict import Judgement, reader
+from headrace.run.verdict import Judgement, copy_reason, reader
 from headrace.schema.wire import SchemaIds
 
 MOST = 2_000_000
@@ -67,7 +67,7 @@ class Admit:
             self._seen[identity] = judged.place
             self._order.append((record.arrived_at, identity))
             return judged
-        reason = f"a copy of partition {first[1]}, offset {first[2]}"
+        reason = copy_reason(first[1], first[2], is_earlier=judged.place[0] < first[0])
         return replace(judged, verdict="late" if judged.verdict == "late" else "duplicate", reason=reason, first=first)
 
     def judge_all(self, records: Iterable[Record]) -> list[Judgement]:

@@ -1,8 +1,8 @@
 """Which records of a batch are copies of an event that was there before: in the lake, or earlier in the batch.
 
 Copies share event id and event time, so only files of those event times are looked at, and of them a hash of the id
-first. The first copy is the one the lake has; within a batch the least (arrived_at, partition, offset). Nothing is
-dropped: a copy learns which record was first.
+first. The first copy is the one the lake has; within a batch the least (order, partition, offset). Nothing is
+dropped: a copy learns which record was first, and whether it arrived before that one, which the lake met too late.
 """
 
 from __future__ import annotations
@@ -29,13 +29,17 @@ KEYS = pa.schema(
         ("hash", pa.int64()),
         ("time", pa.int64()),
         ("id", pa.string()),
+        ("order", pa.int64()),
         ("arrived", pa.int64()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("content", pa.int64()),
     ]
 )
-"""What copies are told by: a hash of the event id, when it happened, the id, its place, a hash of all its fields."""
+"""What copies are told by: a hash of the event id, when it happened, the id, its place, a hash of all its fields.
+
+`order` is the time by which it is placed: its arrival, or that of its append when it was appended again later.
+"""
 
 COPIES = pa.schema(
     [
@@ -44,6 +48,7 @@ COPIES = pa.schema(
         ("first_partition", pa.int32()),
         ("first_offset", pa.int64()),
         ("conflict", pa.bool_()),
+        ("earlier", pa.bool_()),
     ]
 )
 
@@ -53,6 +58,7 @@ class _Copy:
     """One record as copies are compared; those of the lake sort before those of the batch."""
 
     order: tuple[bool, int, int, int]
+    arrived: int
     content: int
 
 
@@ -71,13 +77,15 @@ def _told(known: pa.Table, suspects: pa.Table) -> pa.Table:
     events: dict[tuple[str, int], list[_Copy]] = {}
     for fresh, table in ((False, known), (True, suspects)):
         columns = (table.column(name).to_pylist() for name in KEYS.names[1:])
-        for time, identity, arrived, partition, offset, content in zip(*columns, strict=True):
-            events.setdefault((identity, time), []).append(_Copy((fresh, arrived, partition, offset), content))
-    found: list[tuple[int, int, int, int, bool]] = []
+        for time, identity, order, arrived, partition, offset, content in zip(*columns, strict=True):
+            events.setdefault((identity, time), []).append(_Copy((fresh, order, partition, offset), arrived, content))
+    found: list[tuple[int, int, int, int, bool, bool]] = []
     for held in events.values():
         first, *others = sorted(held, key=lambda copy: copy.order)
         found += [
-            (*copy.order[2:], *first.order[2:], copy.content != first.content) for copy in others if copy.order[0]
+            (*copy.order[2:], *first.order[2:], copy.content != first.content, copy.arrived < first.arrived)
+            for copy in others
+            if copy.order[0]
         ]
     found.sort()
     columns_of: list[Any] = [list(column) for column in zip(*found, strict=True)] if found else [[]] * len(COPIES)
@@ -124,6 +132,7 @@ def _keys(rows: pa.Table, happened: str) -> pa.Table:
         "hash": IDENTITY,
         "time": happened,
         "id": "_event_id",
+        "order": "_arrived_at",
         "arrived": "_arrived_at",
         "partition": "_partition",
         "offset": "_offset",

@@ -12,7 +12,9 @@ from headrace.lake.table import LakeTable
 
 TURN, BATCH, OFFSET, COUNT = "headrace.turn", "headrace.batch", "headrace.offset.", "headrace.count."
 """The turn is moved by every commit, of the archive and of imports (`lake.imports`) alike."""
-CONFLICTS, LATE_COPIES, LOST = "conflict", "late_copy", "lost"
+CONFLICTS, LATE_COPIES, EARLIER_COPIES, LOST = "conflict", "late_copy", "earlier_copy", "lost"
+EXTRA = (CONFLICTS, LATE_COPIES, EARLIER_COPIES, LOST)
+"""What is counted beside verdicts: copies that contradict the first, that are late, that arrived before it; losses."""
 FORGOTTEN = "headrace.forgotten"
 """The moment before which a table's days were taken away, in microseconds."""
 
@@ -31,8 +33,8 @@ def position(table: LakeTable, partitions: int | None = None) -> dict[int, int] 
 
 
 def totals(bronze: LakeTable) -> dict[str, int]:
-    """How many records have got each verdict, how many copies contradict or came late, how many were lost."""
-    return {name: bronze.counter(f"{COUNT}{name}") or 0 for name in (*VERDICTS, CONFLICTS, LATE_COPIES, LOST)}
+    """How many records have got each verdict, and what is counted beside verdicts."""
+    return {name: bronze.counter(f"{COUNT}{name}") or 0 for name in (*VERDICTS, *EXTRA)}
 
 
 def behind(bronze: LakeTable, silver: LakeTable | None) -> bool:

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from headrace.define.verdict import VERDICTS
-from headrace.lake.counters import position
+from headrace.lake.counters import EARLIER_COPIES, position
 from headrace.lake.table import LakeTable
 
 IMPORTS, IMPORT = "headrace.imports", "headrace.import."
@@ -35,7 +36,7 @@ def end_of(number: int) -> str:
 
 
 def count_of(number: int, verdict: str) -> str:
-    """The counter of an import's rows that got a verdict."""
+    """The counter of an import's rows that got a verdict, or of its copies that arrived before the ones that count."""
     return f"{IMPORT}{number}.count.{verdict}"
 
 
@@ -64,18 +65,25 @@ class Import:
     ended: bool
     rule: int | None
     verdicts: dict[str, int]
+    earlier_copies: int
 
     @property
     def partition(self) -> int:
         """The partition of its rows."""
         return partition_of(self.number)
 
+    def as_json(self) -> dict[str, Any]:
+        """What `headrace lake ls` tells of it."""
+        told = {"partition": self.partition, "rows": self.rows, "complete": self.ended}
+        return told | {"verdicts": self.verdicts, EARLIER_COPIES: self.earlier_copies}
+
 
 def import_of(bronze: LakeTable, number: int) -> Import:
     """An import by its number."""
     verdicts = {verdict: bronze.counter(count_of(number, verdict)) or 0 for verdict in VERDICTS}
     rows, rule = bronze.counter(rows_of(number)) or 0, bronze.counter(rule_of(number))
-    return Import(number, rows, bronze.counter(end_of(number)) is not None, rule, verdicts)
+    earlier = bronze.counter(count_of(number, EARLIER_COPIES)) or 0
+    return Import(number, rows, bronze.counter(end_of(number)) is not None, rule, verdicts, earlier)
 
 
 def imports(bronze: LakeTable) -> list[Import]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.lake.counters import behind, position, totals
+from headrace.lake.counters import EXTRA, behind, position, totals
 from headrace.lake.files import filesystem
+from headrace.lake.imports import imports
 from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.table import LakeTable, reading
 
@@ -83,14 +84,16 @@ def stream_as_json(tables: dict[str, LakeTable]) -> dict[str, Any]:
         "archived": 0,
         "positions": {},
         "verdicts": {},
+        "imports": [],
         "silver_behind": False,
     }
     bronze = tables.get(BRONZE)
     if bronze is not None:
         counted = totals(bronze)
-        extra = {name: counted.pop(name) for name in ("conflict", "late_copy", "lost")}
+        extra = {name: counted.pop(name) for name in EXTRA}
         told |= {"archived": sum(counted.values()), "verdicts": counted, **extra}
         told["positions"] = {str(partition): offset for partition, offset in (position(bronze) or {}).items()}
+        told["imports"] = [each.as_json() for each in imports(bronze)]
         told["silver_behind"] = behind(bronze, tables.get(SILVER))
     return told
 

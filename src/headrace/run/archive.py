@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headrace.clock import SECOND, Clock
 from headrace.define.stream import Stream
 from headrace.errors import DataError
-from headrace.lake.counters import BATCH, CONFLICTS, COUNT, LATE_COPIES, LOST, OFFSET, position, totals
+from headrace.lake.counters import BATCH, CONFLICTS, COUNT, EARLIER_COPIES, LATE_COPIES, LOST, OFFSET, position, totals
 from headrace.lake.place import Lake
 from headrace.log.protocol import Log
 from headrace.log.slice import bounded, cut
@@ -119,7 +119,8 @@ class StreamArchive(LakeWriter):
 
     def _counts(self, made: Deposit) -> dict[str, int]:
         before, counts = totals(self.lake.bronze), made.counts
-        added = dict.fromkeys(before, 0) | {CONFLICTS: counts.conflicts, LATE_COPIES: counts.late_copies}
+        copies = {LATE_COPIES: counts.late_copies, EARLIER_COPIES: counts.earlier_copies}
+        added = dict.fromkeys(before, 0) | {CONFLICTS: counts.conflicts} | copies
         for (_, verdict), count in counts.verdicts.items():
             added[verdict] += count
         return {f"{COUNT}{name}": before[name] + added[name] for name in before}

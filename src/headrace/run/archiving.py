@@ -19,7 +19,7 @@ from headrace.clock import SECOND, Clock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.errors import DataError, HeadraceError
-from headrace.lake.counters import totals
+from headrace.lake.counters import EXTRA, totals
 from headrace.lake.files import remove
 from headrace.lake.keep import compact
 from headrace.lake.place import Lake, open_lake
@@ -191,7 +191,7 @@ class Archiving:
     def _stream(self, name: str) -> dict[str, Any]:
         archive, done = self.archives[name], self.progress[name]
         counted = totals(archive.lake.bronze)
-        extra = {key: counted.pop(key) for key in ("conflict", "late_copy", "lost")}
+        extra = {key: counted.pop(key) for key in EXTRA}
         ends, start = self.log.end_offsets(archive.topic), archive.start
         return {
             "archived": sum(counted.values()),

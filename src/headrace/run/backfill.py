@@ -113,9 +113,8 @@ def fill(
     at_once: int = DAY,
     worth: int = WORTH,
     progress: Callable[[Filled], None] = lambda _: None,
-    rest: Callable[[HandOver], None] = lambda _: None,
 ) -> Filled:
-    """Write the tiles of a run's batch that are not there yet, and say that the run is filled.
+    """Write the tiles of a run's batch that are not there yet.
 
     Parameters
     ----------
@@ -127,8 +126,6 @@ def fill(
         Neighbouring spans with fewer events than this are computed together.
     progress
         Called after every span.
-    rest
-        Publishes what the lake has for the run beside its batch.
     """
     began, happened = time.monotonic(), ground.tile_set.stream.event_time
     low = ground.silver.least(happened) if wanted.filled is None else wanted.filled
@@ -148,9 +145,12 @@ def fill(
         ground.faults.reach("backfill.span.after")
         done.seconds = time.monotonic() - began
         progress(done)
-    rest(wanted)
-    ground.faults.reach("backfill.rest.after")
-    done.hand_over = msgspec.structs.replace(wanted, stage=FILLED, filled=wanted.point)
+    return done
+
+
+def complete(ground: Ground, done: Filled) -> Filled:
+    """Say that a run is filled: its batch is written, and its late lane is published."""
+    done.hand_over = msgspec.structs.replace(done.hand_over, stage=FILLED, filled=done.hand_over.point)
     ground.runs.say(done.hand_over)
     ground.faults.reach("backfill.filled.after")
     return done

@@ -1,8 +1,8 @@
-"""Backfills of a project: each tile set in turn, with its log, its lake and the runs it has."""
+"""Backfills of a project: each tile set in turn, then their late lanes together; with its log, lake and runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,11 @@ from headrace.lake.place import look
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
-from headrace.run.backfill import Filled, Ground, fill, hand_over
-from headrace.run.late import Run, late_file
-from headrace.run.late_lanes import lane_of
-from headrace.run.runs import Runs, checkpoint_of
+from headrace.run.backfill import Filled, Ground, complete, fill, hand_over
+from headrace.run.backfill_step import BEGIN, LATE, BackfillProgress, BackfillStep
+from headrace.run.late import LateLane, Run, publish_lanes
+from headrace.run.late_lanes import lake_of, lane_of
+from headrace.run.runs import Runs
 from headrace.run.silver import EVER, events
 from headrace.run.tiles import tiles
 from headrace.store.changelog import FILLING, HandOver
@@ -36,36 +37,67 @@ def run_backfill(
     clock: Clock,
     *,
     rate: float | None = None,
-    progress: Callable[[Filled], None] = lambda _: None,
+    progress: BackfillProgress = lambda _: None,
     faults: FaultPoints = NO_FAULTS,
 ) -> list[Filled]:
-    """Fill a new run of each tile set, or finish one that was begun; refused while another backfill runs."""
+    """Fill a new run of each tile set, or finish one that was begun; refused while another backfill runs.
+
+    The late lanes of all runs are published together, when all batches are written; then each run is said to be filled.
+    """
     named = names(config)
     message, hint = "Another process backfills this project.", "Wait until it has ended."
     refusal = MachineError("backfill-running", message, hint=hint)
     with alone(named.path("run", "backfill.lock"), refusal), open_log(config, clock) as log:
         runs = Runs(log, named.topic(RUNS))
         runs.look()
+        progress(BackfillStep(BEGIN))
+        grounds = [_ground(config, tile_set, log, runs, faults) for tile_set in chosen]
+        begun = [_begun(ground, session, clock) for ground in grounds]
         done = []
-        for tile_set in chosen:
-            ground = _ground(config, tile_set, log, runs, faults)
-            begun = [held for held in runs.of(tile_set).values() if held.stage == FILLING]
-            if not begun:
-                begun = [hand_over(ground, session, clock)]
-                runs.say(begun[0])
-                faults.reach("backfill.begin.after")
-            rest = partial(_publish_late, config, ground, session)
-            done.append(fill(ground, session, begun[-1], rate=rate, progress=progress, rest=rest))
-        return done
+        for ground, wanted in zip(grounds, begun, strict=True):
+            tell = partial(_tell_fill, progress, ground, len(done), len(grounds))
+            tell(Filled(wanted, wanted.filled))
+            done.append(fill(ground, session, wanted, rate=rate, progress=tell))
+        progress(BackfillStep(LATE, 0, 1.0))
+        tiles = _publish_late(config, grounds, done, log, session)
+        faults.reach("backfill.rest.after")
+        progress(BackfillStep(LATE, tiles, 1.0))
+        return [complete(ground, filled) for ground, filled in zip(grounds, done, strict=True)]
 
 
-def _publish_late(config: Config, ground: Ground, session: SparkSession, made: HandOver) -> None:
+def _begun(ground: Ground, session: SparkSession, clock: Clock) -> HandOver:
+    """The run of a tile set that was begun and not finished, or a new one."""
+    begun = [held for held in ground.runs.of(ground.tile_set).values() if held.stage == FILLING]
+    if begun:
+        return begun[-1]
+    made = hand_over(ground, session, clock)
+    ground.runs.say(made)
+    ground.faults.reach("backfill.begin.after")
+    return made
+
+
+def _tell_fill(progress: BackfillProgress, ground: Ground, before: int, all_sets: int, done: Filled) -> None:
+    """Say how far a tile set is, and with it the whole."""
+    made = done.hand_over
+    share = 0.0
+    if made.filled is not None and done.first is not None:
+        share = min(1.0, (made.filled - done.first) / max(1, made.point - done.first))
+    progress(BackfillStep(ground.tile_set.id, done.rows, (before + share) / all_sets))
+
+
+def _publish_late(
+    config: Config, grounds: Sequence[Ground], done: Sequence[Filled], log: Log, session: SparkSession
+) -> int:
     """What the lake has that neither the batch nor the stream of a run will: a filled run lacks none of it."""
-    file = late_file(names(config).path("checkpoints", checkpoint_of(ground.tile_set, made.run)))
-    run = Run(made.run, made, ground.partitions)
-    lane = lane_of(config, ground.tile_set, run, ground.log, ground.changelog, file)
-    if lane is not None:
-        lane.step(session)
+    named, lanes, count = names(config), dict[str, list[LateLane]](), 0
+    for ground, filled in zip(grounds, done, strict=True):
+        run = Run(filled.hand_over.run, filled.hand_over, ground.partitions)
+        lanes.setdefault(ground.tile_set.stream.name, []).append(lane_of(named, ground.tile_set, run))
+    for mine in lanes.values():
+        lake = lake_of(config, mine[0].tile_set.stream)
+        if lake is not None:
+            count += sum(each.tiles for each in publish_lanes(mine, lake, log, session))
+    return count
 
 
 def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs, faults: FaultPoints) -> Ground:

@@ -1,7 +1,7 @@
 """What became of the records of a batch, counted by the workers that write them and joined by whoever commits them.
 
-Counts by partition and verdict, of copies that contradict or came late, and what each partition looked like, which its
-alarms are told by (`headrace.watch`).
+Counts by partition and verdict, of copies that contradict, came late or arrived before the copy that counts, and what
+each partition looked like, which its alarms are told by (`headrace.watch`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     """The first offset and its time, the last offset and its time, and the least and the greatest time."""
 
 
+EARLIER = "_earlier"
+"""The staged column that says whether a copy arrived before the one that counts. No table has it."""
+
+
 class Counts:
     """The counts of a batch, or of a part of it."""
 
     def __init__(self) -> None:
         self.verdicts: Counter[tuple[int, str]] = Counter()
-        self.conflicts = self.late_copies = 0
+        self.conflicts = self.late_copies = self.earlier_copies = 0
         self._looks: dict[int, Look] = {}
 
     @property
@@ -60,6 +64,7 @@ class Counts:
         self.conflicts += pc.sum(batch.column("conflict")).as_py() or 0
         late = pc.and_(pc.equal(batch.column("verdict"), "late"), pc.is_valid(batch.column("first_offset")))
         self.late_copies += pc.sum(late).as_py() or 0
+        self.earlier_copies += pc.sum(batch.column(EARLIER)).as_py() or 0
         partitions, offsets = (batch.column(name).to_numpy() for name in ("partition", "offset"))
         times = batch.column("appended_at").cast(pa.int64()).to_numpy()
         for partition in np.unique(partitions):
@@ -78,7 +83,8 @@ class Counts:
         """The counts as JSON, for `join`."""
         pairs = [[partition, verdict, count] for (partition, verdict), count in self.verdicts.items()]
         looks = [[partition, look] for partition, look in self._looks.items()]
-        return {"verdicts": pairs, "conflicts": self.conflicts, "late_copies": self.late_copies, "looks": looks}
+        copies = {"late_copies": self.late_copies, "earlier_copies": self.earlier_copies}
+        return {"verdicts": pairs, "conflicts": self.conflicts, **copies, "looks": looks}
 
     def join(self, told: dict[str, Any]) -> None:
         """Add what another part of the batch counted."""
@@ -86,5 +92,6 @@ class Counts:
             self.verdicts[partition, verdict] += count
         self.conflicts += told["conflicts"]
         self.late_copies += told["late_copies"]
+        self.earlier_copies += told["earlier_copies"]
         for partition, look in told["looks"]:
             self._look(partition, look)

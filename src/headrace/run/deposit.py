@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.lake.files import DataFile, remove_batch
 from headrace.lake.layout import BRONZE, BRONZE_COLUMNS, SILVER, Shape
-from headrace.run.counting import Counts
+from headrace.run.counting import EARLIER, Counts
 from headrace.run.refused import RefusedFile
 from headrace.run.stage import COUNTED, silver_columns
 
@@ -93,7 +93,9 @@ def marked(batch: pa.RecordBatch, copies: pa.Table) -> pa.RecordBatch:
     first_partition, first_offset = taken.column("first_partition"), taken.column("first_offset")
     copy = pc.is_valid(first_offset)
     text = [column.cast(pa.string()) for column in (first_partition, first_offset)]
-    reason = pc.binary_join_element_wise("a copy of partition ", text[0], ", offset ", text[1], "")
+    earlier = pc.fill_null(taken.column("earlier"), False)
+    later = pc.if_else(earlier, ", which arrived later", "")
+    reason = pc.binary_join_element_wise("a copy of partition ", text[0], ", offset ", text[1], later, "")
     duplicate = pc.and_(copy, pc.equal(batch.column("verdict"), "admitted"))
     new = {
         "verdict": pc.if_else(duplicate, "duplicate", batch.column("verdict")),
@@ -101,6 +103,7 @@ def marked(batch: pa.RecordBatch, copies: pa.Table) -> pa.RecordBatch:
         "first_partition": first_partition,
         "first_offset": first_offset,
         "conflict": pc.fill_null(taken.column("conflict"), False),
+        EARLIER: earlier,
     }
     arrays = [_one(new[name]) if name in new else batch.column(name) for name in batch.schema.names]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -1,40 +1,44 @@
 """An import: existing history into a stream's lake, each row once, with its own or an assumed arrival.
 
-    rows ──► batches by row number ──► records with the header `headrace.arrived_at` ──► the same way as live records
+    rows ──► by arrival ──► batches ──► records with the header `headrace.arrived_at` ──► the same way as live records
 
-Every import has a partition of its own, below zero, and a row's number is its offset there, so positions stay unique.
-How far an import has come stands in the commit that adds its rows: one that was killed goes on where it was, and one
-that is run again finds nothing to do. What the rows are and where they come from is `headrace.history`'s business.
+Every import has a partition of its own, below zero. A row's offset there is its place in the order of arrival
+(`run.arrival_order`), so that of two copies in a source the one that arrived first is met first. Where arrival is
+assumed, copies have one arrival, and the order of the source will do. How far an import has come stands in the commit
+that adds its rows: one that was killed goes on where it was, and one that is run again finds nothing to do. What the
+rows are and where they come from is `headrace.history`'s business.
+
+A row may have arrived before the copy of its event that the lake has by then. What the lake has is not undone: the row
+is a copy, its reason says so, and all such rows are counted.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.clock import Clock
 from headrace.define.stream import Stream
 from headrace.errors import DataError
+from headrace.lake.counters import EARLIER_COPIES
 from headrace.lake.imports import IMPORT, IMPORTS, Import, count_of, end_of, import_of, partition_of, rows_of, rule_of
 from headrace.lake.table import LakeTable
 from headrace.run.admit import judged
 from headrace.run.decode import decode
 from headrace.run.deposit import Deposit
+from headrace.run.import_rows import OrderedRows, Source, in_batches, plain_rows, put_down, sorted_rows
 from headrace.run.lake_writer import TURNS, LakeWriter, imported_as
 from headrace.run.verdict import ARRIVED_AT, VERDICTS
 from headrace.schema.types import Boolean
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 IMPORTED, ASSUMED = "imported", "assumed"
-MOST_BYTES = 128 * 1024 * 1024
-"""A batch ends early when its rows are as long as this."""
-ROWS_PER_GROUP = 20_000
 
 
 @dataclass(frozen=True)
@@ -48,18 +52,18 @@ class Wish:
     rule
         How its rows are read, as text: an import is finished by the rule it was begun with.
     rows
-        The source's rows from a number on, as chunks of `values`, `arrivals` and `done`.
+        The source's rows from a number on, in its own order, as chunks of `values`, `arrivals` and `done`.
     delay
         From an event to its assumed arrival; None when the rows say when they arrived.
     limit
-        How many rows of the source are wanted, from its first; all when None.
+        How many rows are wanted, from the one that is imported first; all when None.
     again
         Import anew what was imported before.
     """
 
     fingerprint: str
     rule: str
-    rows: Callable[[int], Iterator[Any]]
+    rows: Source
     delay: int | None = None
     limit: int | None = None
     again: bool = False
@@ -67,7 +71,10 @@ class Wish:
 
 @dataclass
 class Imported:
-    """What an import has done: its partition, the rows imported before this run and in it, and their verdicts."""
+    """What an import has done: its partition, the rows imported before this run and in it, and their verdicts.
+
+    `earlier_copies` arrived before the copies of their events that the lake had already.
+    """
 
     partition: int
     before: int
@@ -75,6 +82,7 @@ class Imported:
     verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
     conflicts: int = 0
     late_copies: int = 0
+    earlier_copies: int = 0
 
     def add(self, made: Deposit) -> None:
         """Count a batch."""
@@ -84,6 +92,29 @@ class Imported:
             self.verdicts[verdict] += count
         self.conflicts += counts.conflicts
         self.late_copies += counts.late_copies
+        self.earlier_copies += counts.earlier_copies
+
+
+class Step(NamedTuple):
+    """How far an import is.
+
+    Parameters
+    ----------
+    name
+        What it does: "sorting" the rows or "importing" them.
+    done
+        How much of that is done, of `total`, which is None when it is the size of the source.
+    imported
+        What has been done in all.
+    """
+
+    name: str
+    done: int
+    total: int | None
+    imported: Imported
+
+
+Progress = Callable[[Step], None]
 
 
 def begun(bronze: LakeTable, wish: Wish) -> Import | None:
@@ -114,18 +145,18 @@ def bring(
     *,
     most: int,
     clock: Clock,
-    progress: Callable[[int, Imported], None] = lambda _done, _imported: None,
+    progress: Progress = lambda _: None,
 ) -> Imported:
     """Import what a wish names that is not there yet.
 
     Parameters
     ----------
     scratch
-        A folder for the batch under way.
+        A folder for rows on their way.
     most
         Rows in a batch.
     progress
-        Called after every batch with how much of the source has been read, and what has been done.
+        Called after every batch, and while rows are sorted.
     """
     writer.refresh()
     writer.mend()
@@ -136,62 +167,23 @@ def bring(
     if found is not None and has_all(found, wish):
         return done
     file = scratch / "rows.parquet"
-    for batch in _batches(wish, done.before, most):
-        _put_down(batch.rows, done.before + done.rows, file)
-        writer.lake.faults.reach("import.rows.after")
-        made = _add(writer, wish, number, done, file, clock, ended=batch.last)
-        done.partition, number = partition_of(made[0]), made[0]
-        done.add(made[1])
-        progress(batch.done, done)
+    left = None if wish.limit is None else wish.limit - done.before
+    with _rows_in_order(wish, done, scratch / "sorted", progress) as rows:
+        for batch in in_batches(rows.batches, left, most):
+            put_down(batch.rows, done.before + done.rows, file)
+            writer.lake.faults.reach("import.rows.after")
+            made = _add(writer, wish, number, done, file, clock, ended=batch.last)
+            done.partition, number = partition_of(made[0]), made[0]
+            done.add(made[1])
+            progress(Step("importing", batch.done, rows.total, done))
     return done
 
 
-class _Batch(NamedTuple):
-    rows: list[pa.RecordBatch]
-    done: int
-    last: bool
-
-
-def _batches(wish: Wish, start: int, most: int) -> Iterator[_Batch]:
-    """Rows in batches that fit into memory; the last one, perhaps empty, is marked once the source is at its end."""
-    left = None if wish.limit is None else max(0, wish.limit - start)
-    held: list[pa.RecordBatch] = []
-    count = size = done = 0
-    for chunk in wish.rows(start) if left != 0 else ():
-        rows, done = _arrow(chunk), chunk.done
-        while rows.num_rows:
-            room = most - count if left is None else min(most - count, left)
-            part, rows = rows.slice(0, room), rows.slice(room)
-            held.append(part)
-            count, size = count + part.num_rows, size + part.nbytes
-            left = None if left is None else left - part.num_rows
-            if count >= most or size >= MOST_BYTES or left == 0:
-                yield _Batch(held, done, last=False)
-                held, count, size = [], 0, 0
-            if left == 0:
-                return
-    if left != 0:
-        yield _Batch(held, done, last=True)
-
-
-def _arrow(chunk: Any) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    arrivals = pa.nulls(len(chunk.values), pa.string()) if chunk.arrivals is None else pa.array(chunk.arrivals)
-    columns = [pa.array(chunk.values, pa.binary()), arrivals.cast(pa.string())]
-    return pa.RecordBatch.from_arrays(columns, names=["value", "arrival"])
-
-
-def _put_down(rows: list[pa.RecordBatch], first: int, file: Path) -> None:
-    """Rows with their numbers, where Spark can read them; row groups are what its tasks share."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not rows:
-        return
-    table = pa.Table.from_batches(rows)
-    table = table.append_column("offset", pa.array(range(first, first + table.num_rows), pa.int64()))
-    pq.write_table(table, file, row_group_size=ROWS_PER_GROUP, compression="lz4")
+def _rows_in_order(wish: Wish, done: Imported, folder: Path, progress: Progress) -> AbstractContextManager[OrderedRows]:
+    """The rows that are not imported yet: by arrival, or where that is assumed, as the source has them."""
+    if wish.delay is not None:
+        return plain_rows(wish.rows, done.before)
+    return sorted_rows(wish.rows, done.before, folder, lambda read: progress(Step("sorting", read, None, done)))
 
 
 def _add(
@@ -258,11 +250,11 @@ def _key(stream: Stream) -> str:
 
 def _told(bronze: LakeTable, wish: Wish, number: int, made: Deposit, *, ended: bool) -> dict[str, int]:
     """What bronze alone keeps of an import: which source and rule it has, its verdicts, and whether it has ended."""
-    counts = dict.fromkeys(VERDICTS, 0)
+    known = import_of(bronze, number)
+    counts = known.verdicts | {EARLIER_COPIES: known.earlier_copies + made.counts.earlier_copies}
     for (_, verdict), count in made.counts.verdicts.items():
         counts[verdict] += count
-    before = import_of(bronze, number).verdicts
-    told = {count_of(number, verdict): before[verdict] + count for verdict, count in counts.items()}
+    told = {count_of(number, name): count for name, count in counts.items()}
     told |= {f"{IMPORT}{wish.fingerprint}": number, rule_of(number): _number_of(wish.rule)}
     return told | ({end_of(number): 1} if ended else {})
 

@@ -5,7 +5,6 @@ It needs no log, so it works whether the project is up or down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from headrace.lake.imports import IMPORT, IMPORTS, end_of, rows_of, rule_of
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.place import Lake, look, open_lake
 from headrace.lake.table import LakeTable
-from headrace.run.history import Imported, Wish, begun, bring, has_all
+from headrace.run.history import Imported, Progress, Wish, begun, bring, has_all
 from headrace.run.lake_writer import LakeWriter
 from headrace.run.session import quiet_session, settings
 from headrace.schema.registry_ids import registry_of
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.maxRecordsPerBatch": "20000"}
 
-Progress = Callable[[int, Imported], None]
-
 
 def run_import(
     config: Config,
@@ -40,7 +37,7 @@ def run_import(
     scratch: Path,
     *,
     dry: bool = False,
-    progress: Progress = lambda _done, _imported: None,
+    progress: Progress = lambda _: None,
     clock: Clock | None = None,
 ) -> Imported:
     """Import history into a stream of a project.

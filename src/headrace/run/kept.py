@@ -28,9 +28,11 @@ def kept(session: SparkSession, bronze: LakeTable, start: Mapping[int, int], end
 
 
 def rows_of(session: SparkSession, table: LakeTable, files: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
-    """The rows of some files of a table; a column that a file lacks is null in its rows."""
+    """Some columns of the rows of some files of a table; a column that a file lacks is null in its rows."""
+    import pyarrow as pa
+
     schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    read = _reader(files, table.options, table.shape.schema)
+    read = _reader(files, table.options, pa.schema([table.shape.schema.field(name) for name in columns]))
     return session.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, schema)
 
 

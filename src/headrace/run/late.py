@@ -1,15 +1,25 @@
-"""The late lane: what neither batch nor stream of a run has, per tile, from the lake into the changelog.
+"""The late lanes of a stream: what neither batch nor stream of a run has, per tile, from the lake into the changelog.
 
-A pass looks at what came into silver since the last one. Tiles that got such an event are computed anew from all of
-theirs and published whole, with the lake's turn as their version; so a pass that was cut off, or runs twice, changes
-nothing. The archive reads partitions in step by arrival: when an event is in silver, so is every copy that came before
-it. Which events these are is `run.reach`'s business.
+    silver since the last pass ──► tiles with something new ──► their events, read once ──► tiles of every lane
+
+A pass is for all lanes of a stream together, because what is late is late for every tile set: the lake is asked once
+which tiles got an event, the events of these tiles are read once, and one job computes the tiles of all tile sets.
+Tiles that got an event are computed anew from all of theirs and published whole, with the lake's turn as their version.
+The archive reads partitions in step by arrival: when an event is in silver, so is every copy that came before it. Which
+events these are is `run.reach`'s business.
+
+Each lane has a file of its own that says how far it has come, because runs begin and end one by one. The files are
+written after the tiles of all lanes are in the log, one after the other. A pass that is cut off before is made again
+whole; one that is cut off between two files is made again for the lanes whose file is the old one. In both cases tiles
+are published that the changelog has already: as upserts of the same identity, from at least the same events, under at
+least the same version, they change nothing. So lanes may be differently far, and a pass asks each from where it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,33 +28,34 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.lake.counters import TURN
 from headrace.lake.imports import positions
-from headrace.lake.layout import BRONZE_COLUMNS
 from headrace.lake.place import Lake
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
-from headrace.run.admit import ARRIVED, EVENT_TIME, OFFSET, PARTITION
+from headrace.run.admit import ARRIVED
 from headrace.run.append import in_parts, messages
-from headrace.run.kept import rows_of
-from headrace.run.reach import LATE, before, in_late_lane
-from headrace.run.silver import events
+from headrace.run.late_events import events_of, fresh_spans
+from headrace.run.reach import before, in_late_lane
+from headrace.run.session import settings
 from headrace.run.tiles import Target, changelog, tiles
-from headrace.run.verdict import ARRIVED_AT
 from headrace.store.changelog import HandOver
 from headrace.whole import write_whole
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-FRESH = "~fresh"
+FRESH, LAST, LANE = "~fresh", "~last", "~lane"
+"""How many events of a tile are new, when the last of them arrived, and whose tile it is."""
+EVENTS_PER_TASK = 200_000
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass published."""
+    """What one pass published of a lane: new events, the tiles that have them, and when the last of them arrived."""
 
-    events: int
-    tiles: int
-    last_arrival: int | None
+    events: int = 0
+    tiles: int = 0
+    last_arrival: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,103 +68,100 @@ class Run:
 
 
 class LateLane:
-    """Publishes the late lane of one run of a tile set.
+    """The late lane of one run of a tile set, and how far it has come.
 
     Parameters
     ----------
+    topic
+        The changelog of the tile set.
     checkpoint
         A file that keeps how far it has come. Without it everything is published again, which changes nothing.
     """
 
-    def __init__(self, tile_set: TileSet, run: Run, lake: Lake, log: Log, topic: str, checkpoint: Path) -> None:
-        self.tile_set, self.run, self.lake = tile_set, run, lake
-        self.log, self.topic, self.checkpoint = log, topic, checkpoint
+    def __init__(self, tile_set: TileSet, run: Run, topic: str, checkpoint: Path) -> None:
+        self.tile_set, self.run, self.topic, self.checkpoint = tile_set, run, topic, checkpoint
         self.done = _read(checkpoint)
 
-    def step(self, session: SparkSession) -> Pass:
-        """Publish the tiles of what has come into the lake since the last pass."""
-        silver = self.lake.silver
-        silver.refresh()
-        reached = positions(silver)
-        moved = {p: (self.done.get(p, 0), end) for p, end in reached.items() if end > self.done.get(p, 0)}
-        if not moved:
-            return Pass(0, 0, None)
-        version = silver.counter(TURN) or 0
-        spans, count, last = self._fresh(session, moved)
-        published = self._publish(session, spans, version) if count else 0
+    @property
+    def is_mine(self) -> str:
+        """The lane's events, as a condition over `run.silver.events`."""
+        return in_late_lane(self.run.hand_over, self.tile_set.stream.late)
+
+    @property
+    def is_fresh(self) -> str:
+        """Those that it has not published."""
+        return f"({self.is_mine} AND NOT {before(self.done)})"
+
+    def tiles_of(self, events: DataFrame, version: int) -> DataFrame:
+        """The lane's tiles that have something new, as changelog rows with what is new in them."""
+        target = Target(self.run.name, "late", self.run.partitions, version=version)
+        is_new = f"NOT {before(self.done)}"
+        new = {FRESH: f"count_if({is_new})", LAST: f"max(CASE WHEN {is_new} THEN `{ARRIVED}` END)"}
+        made = tiles(events.where(self.is_mine), self.tile_set, self.run.partitions, new).where(f"`{FRESH}` > 0")
+        return changelog(made, self.tile_set, target, (FRESH, LAST))
+
+    def note(self, reached: dict[int, int]) -> None:
+        """Keep that everything before some positions is published."""
         self.done = reached
         write_whole(self.checkpoint, json.dumps(reached))
-        self.lake.faults.reach("late.checkpoint.after")
-        return Pass(count, published, last)
 
-    def _fresh(
-        self, session: SparkSession, moved: Mapping[int, tuple[int, int]]
-    ) -> tuple[list[tuple[int, int]], int, int | None]:
-        """The tiles that have something new, as spans of time; how many events that is, and when the last arrived."""
-        grain = self.tile_set.grain
-        files = self.lake.silver.files("_offset", [(start, end - 1) for start, end in moved.values()])
-        rows = events(session, self.lake.silver, self.tile_set.stream, files=files).where(f"NOT {before(self.done)}")
-        tile = f"`{EVENT_TIME}` - pmod(`{EVENT_TIME}`, {grain})"
-        seen = [F.expr(text) for text in ("count(1)", f"max(`{ARRIVED}`)", f"count_if(NOT `{LATE}`)")]
-        told = self._mine(rows).groupBy(F.expr(tile).alias("tile")).agg(*seen).collect()
-        spans = _joined([(row[0], row[0] + grain) for row in sorted(told)])
-        if any(row[3] for row in told):
-            told = self._uncopied(self._mine(rows), session, spans).groupBy(F.expr(tile)).agg(*seen).collect()
-        return spans, sum(row[1] for row in told), max((row[2] for row in told), default=None)
 
-    def _mine(self, rows: DataFrame) -> DataFrame:
-        """The events of this lane."""
-        return rows.where(in_late_lane(self.run.hand_over, self.tile_set.stream.late))
+def publish_lanes(lanes: Sequence[LateLane], lake: Lake, log: Log, session: SparkSession) -> list[Pass]:
+    """Publish the tiles of what has come into a stream's lake since the last pass of each lane."""
+    silver = lake.silver
+    silver.refresh()
+    reached, version = positions(silver), silver.counter(TURN) or 0
+    behind = [lane for lane in lanes if any(end > lane.done.get(p, 0) for p, end in reached.items())]
+    if not behind:
+        return [Pass() for _ in lanes]
+    first = {p: min(lane.done.get(p, 0) for lane in behind) for p in reached}
+    moved = [(first[p], end) for p, end in reached.items() if end > first[p]]
+    spans = fresh_spans(session, silver, [(lane.tile_set, lane.is_fresh) for lane in behind], moved)
+    made = {}
+    if spans:
+        with _computed(behind, lake, session, spans, version) as rows:
+            lake.faults.reach("late.tiles.before")
+            made = {lane: _append(lane, _rows_of(rows, at), lake, log) for at, lane in enumerate(behind)}
+    for lane in behind:
+        lane.note(reached)
+        lake.faults.reach("late.checkpoint.after")
+    return [made.get(lane, Pass()) for lane in lanes]
 
-    def _uncopied(self, mine: DataFrame, session: SparkSession, spans: list[tuple[int, int]]) -> DataFrame:
-        """Events without those of which the stream counts a copy: of imported or replayed ones it may have another.
 
-        The lake keeps the copy that it met first, the stream one that came to it on time.
-        """
-        bronze, stream = self.lake.bronze, self.tile_set.stream
-        bronze.refresh()
-        files = bronze.files("event_time", [(low, high - 1) for low, high in spans])
-        copies = rows_of(session, bronze, files, BRONZE_COLUMNS)
-        again = f"exists(headers, h -> h.key = '{ARRIVED_AT}')"
-        closed = f"({again} AND unix_micros(appended_at) - unix_micros(event_time) > {stream.allowed_lateness})"
-        streamed = copies.where(f"verdict = 'duplicate' AND partition >= 0 AND NOT {closed}").selectExpr(
-            f"first_partition AS `{PARTITION}`", f"first_offset AS `{OFFSET}`"
-        )
-        kept = mine.where(f"NOT `{LATE}`").join(streamed.distinct(), [PARTITION, OFFSET], "left_anti")
-        return kept.unionByName(mine.where(f"`{LATE}`"))
+@contextmanager
+def _computed(
+    lanes: Sequence[LateLane], lake: Lake, session: SparkSession, spans: Sequence[tuple[int, int]], version: int
+) -> Iterator[pa.Table]:
+    """The tiles of all lanes, from one job over events that were read once."""
+    any_of = " OR ".join(dict.fromkeys(lane.is_mine for lane in lanes))
+    with events_of(session, lake, lanes[0].tile_set.stream, any_of, spans) as (events, count):
+        parts = [lane.tiles_of(events, version).withColumn(LANE, F.lit(at)) for at, lane in enumerate(lanes)]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole.unionByName(part)
+        with settings(session, {"spark.sql.shuffle.partitions": str(max(1, count // EVENTS_PER_TASK))}):
+            yield whole.toArrow()
 
-    def _publish(self, session: SparkSession, spans: list[tuple[int, int]], version: int) -> int:
-        """Compute the tiles within spans from all their events, and append those that have something new."""
-        target = Target(self.run.name, "late", self.run.partitions, version=version)
-        mine = self._mine(events(session, self.lake.silver, self.tile_set.stream, spans))
-        fresh = {FRESH: f"max(NOT {before(self.done)})"}
-        made = tiles(self._uncopied(mine, session, spans), self.tile_set, self.run.partitions, fresh)
-        rows = messages(changelog(made.where(f"`{FRESH}`"), self.tile_set, target).toArrow())
-        self.lake.faults.reach("late.tiles.before")
-        for part in in_parts(rows):
-            self.log.append_batch(self.topic, part)
-            self.lake.faults.reach("late.tiles.after")
-        return len(rows)
+
+def _rows_of(rows: pa.Table, lane: int) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return rows.filter(pc.equal(rows.column(LANE), lane))
+
+
+def _append(lane: LateLane, rows: pa.Table, lake: Lake, log: Log) -> Pass:
+    """Append a lane's tiles to its changelog."""
+    import pyarrow.compute as pc
+
+    for part in in_parts(messages(rows)):
+        log.append_batch(lane.topic, part)
+        lake.faults.reach("late.tiles.after")
+    return Pass(pc.sum(rows.column(FRESH)).as_py() or 0, rows.num_rows, pc.max(rows.column(LAST)).as_py())
 
 
 def late_file(checkpoint: Path) -> Path:
     """Where a run's late lane keeps how far it has come, in the run's checkpoint."""
     return checkpoint / "headrace" / "late.json"
-
-
-def _joined(spans: list[tuple[int, int]], most: int = 50) -> list[tuple[int, int]]:
-    """Neighbouring spans as one, and when there are many, all of them as one.
-
-    >>> _joined([(0, 10), (10, 20), (40, 50)])
-    [(0, 20), (40, 50)]
-    """
-    joined: list[tuple[int, int]] = []
-    for low, high in spans:
-        if joined and joined[-1][1] >= low:
-            joined[-1] = (joined[-1][0], high)
-        else:
-            joined.append((low, high))
-    return joined if len(joined) <= most else [(joined[0][0], joined[-1][1])]
 
 
 def _read(file: Path) -> dict[int, int]:

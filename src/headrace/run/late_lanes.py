@@ -1,7 +1,8 @@
 """The component that publishes the late lanes of a project's runs, pass after pass, and tells how that goes.
 
 The runs topic says which runs there are, so this needs nothing of the pipeline and can run in another process. The lake
-is filled by the archive; a stream without a lake has nothing to publish.
+is filled by the archive; a stream without a lake has nothing to publish. All lanes of a stream share one pass
+(`run.late`).
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SECOND, Clock, SystemClock, micros, show_time
-from headrace.config import Config, names
+from headrace.config import Config, Names, names
+from headrace.define.stream import Stream
 from headrace.errors import HeadraceError
 from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.place import Lake, look
-from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
-from headrace.run.late import LateLane, Pass, Run, late_file
+from headrace.run.late import LateLane, Pass, Run, late_file, publish_lanes
 from headrace.run.publish import Place
 from headrace.run.runs import Runs, checkpoint_of
 from headrace.store.changelog import FILLED
@@ -39,13 +39,19 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class LanePublication:
-    """One lane, and what has been published of it since the component started."""
+    """One lane, and what has been published of it since the component started.
 
-    tile_set: TileSet
-    run: Run
-    topic: str
-    checkpoint: Path
-    lane: LateLane | None = None
+    Attributes
+    ----------
+    delay
+        Seconds from the arrival of the last late event to its publication.
+    as_of
+        Everything that arrived before this time and belongs to the lane is published.
+    failure, since
+        Why the lane waits, if it does, and since when.
+    """
+
+    lane: LateLane
     passes: int = 0
     events: int = 0
     tiles: int = 0
@@ -55,29 +61,39 @@ class LanePublication:
     since: int = 0
 
     def wait(self, failure: HeadraceError, now: int) -> None:
-        """Note why nothing is published; the lane is opened again at the next pass."""
-        self.since = self.since if self.failure is not None else now
-        self.failure, self.lane = failure, None
+        """Note why nothing is published."""
+        if self.failure is None:
+            _logger.error("the late lane of %s waits: %s", self.lane.tile_set.id, failure)
+            self.since = now
+        self.failure = failure
 
     def alarms(self) -> list[Alarm]:
         """Why it waits, if it does."""
         if self.failure is None:
             return []
-        what = f"The late lane of {self.tile_set.id}, run {self.run.name},"
-        return [waiting_alarm(self.tile_set.stream.name, what, self.failure.brief, self.since)]
+        tile_set = self.lane.tile_set
+        what = f"The late lane of {tile_set.id}, run {self.lane.run.name},"
+        return [waiting_alarm(tile_set.stream.name, what, self.failure.brief, self.since)]
 
     def status(self) -> dict[str, Any]:
         """What was published, and how long after its arrival."""
         return {
-            "run": self.run.name,
+            "run": self.lane.run.name,
             "passes": self.passes,
             "events": self.events,
             "tiles": self.tiles,
             "delay_seconds": self.delay,
-            "positions": {} if self.lane is None else {str(p): o for p, o in self.lane.done.items()},
+            "positions": {str(p): o for p, o in self.lane.done.items()},
             "as_of": None if self.as_of is None else show_time(self.as_of),
             "error": None if self.failure is None else self.failure.brief,
         }
+
+    def add(self, done: Pass, now: int, as_of: int) -> None:
+        """Count a pass, after which everything that arrived before `as_of` is published."""
+        self.passes, self.events, self.tiles = self.passes + 1, self.events + done.events, self.tiles + done.tiles
+        self.as_of, self.failure = as_of, None
+        if done.last_arrival is not None:
+            self.delay = max(0, now - done.last_arrival) / SECOND
 
 
 class LateLanes:
@@ -90,9 +106,10 @@ class LateLanes:
         create(self.log, topics(plan, self.named, config.partitions))
         self._runs = Runs(self.log, self.named.topic(RUNS))
         self._lanes: dict[tuple[str, str], LanePublication] = {}
+        self._lakes: dict[str, Lake] = {}
 
     def step(self) -> bool:
-        """One pass of every lane; then wait until events may have come into the lake."""
+        """One pass over every stream; then wait until events may have come into the lake."""
         self.publish()
         alarms = [alarm.as_json() for lane in self._lanes.values() for alarm in lane.alarms()]
         told = {"component": COMPONENT, "at": self.clock.now(), "lanes": self.status(), "alarms": alarms}
@@ -100,10 +117,44 @@ class LateLanes:
         self.log.append(self.named.topic(STATUS), text, key=COMPONENT.encode())
         return False
 
-    def publish(self) -> list[Pass]:
-        """One pass of every lane whose stream has a lake; a lake that cannot be used holds up its own lane alone."""
+    def publish(self) -> None:
+        """One pass over every stream that has a lake, for all its lanes.
+
+        A lake that cannot be used holds up the lanes of its own stream alone; it is opened again at the next pass.
+        """
         self._follow_runs()
-        return [done for lane in self._lanes.values() if (done := self._pass(lane)) is not None]
+        for name, lanes in self._by_stream().items():
+            try:
+                self._publish_stream(name, lanes)
+            except HeadraceError as failure:
+                if failure.code != FAILED:
+                    raise
+                self._lakes.pop(name, None)
+                for each in lanes:
+                    each.wait(failure, self.clock.now())
+
+    def _publish_stream(self, name: str, lanes: list[LanePublication]) -> None:
+        lake = self._lakes.get(name) or lake_of(self.config, lanes[0].lane.tile_set.stream)
+        if lake is None:
+            return
+        self._lakes[name] = lake
+        made = publish_lanes([each.lane for each in lanes], lake, self.log, self.session)
+        for each, done in zip(lanes, made, strict=True):
+            each.add(done, self.clock.now(), self._known_until(each.lane))
+
+    def _known_until(self, lane: LateLane) -> int:
+        """The time before which everything that arrived is published, as far as it belongs to the lane."""
+        stream = lane.tile_set.stream
+        topic = self.named.topic(stream.name)
+        done = {partition: end for partition, end in lane.done.items() if partition >= 0}
+        place = Place(self.log, self.clock, topic, lane.checkpoint)
+        return place.known_until(stream, self.log.start_offsets(topic) | done, lane.run.hand_over)
+
+    def _by_stream(self) -> dict[str, list[LanePublication]]:
+        found: dict[str, list[LanePublication]] = {}
+        for each in self._lanes.values():
+            found.setdefault(each.lane.tile_set.stream.name, []).append(each)
+        return found
 
     def _follow_runs(self) -> None:
         """Add the lanes of runs that are new, and drop those of runs that have ended."""
@@ -116,54 +167,10 @@ class LateLanes:
         for key in self._lanes.keys() - current.keys():
             del self._lanes[key]
         for key in current.keys() - self._lanes.keys():
-            tile_set, run = current[key]
-            checkpoint = late_file(self.named.path("checkpoints", checkpoint_of(tile_set, run.name)))
-            topic = self.named.topic(f"changelog.{tile_set.id}")
-            self._lanes[key] = LanePublication(tile_set, run, topic, checkpoint)
+            self._lanes[key] = LanePublication(lane_of(self.named, *current[key]))
 
     def _partitions(self, tile_set: TileSet) -> int:
         return len(self.log.end_offsets(self.named.topic(tile_set.stream.name)))
-
-    def _pass(self, publication: LanePublication) -> Pass | None:
-        try:
-            done = self._step(publication)
-        except HeadraceError as failure:
-            if failure.code != FAILED:
-                raise
-            if publication.failure is None:
-                _logger.error("the late lane of %s waits: %s", publication.tile_set.id, failure)
-            publication.wait(failure, self.clock.now())
-            return None
-        publication.failure = None
-        return done
-
-    def _step(self, publication: LanePublication) -> Pass | None:
-        if publication.lane is None:
-            publication.lane = lane_of(
-                self.config,
-                publication.tile_set,
-                publication.run,
-                self.log,
-                publication.topic,
-                publication.checkpoint,
-            )
-        if publication.lane is None:
-            return None
-        done = publication.lane.step(self.session)
-        publication.passes += 1
-        publication.as_of = self._known_until(publication, publication.lane.done)
-        publication.events += done.events
-        publication.tiles += done.tiles
-        if done.last_arrival is not None:
-            publication.delay = max(0, self.clock.now() - done.last_arrival) / SECOND
-        return done
-
-    def _known_until(self, publication: LanePublication, done: Mapping[int, int]) -> int:
-        """The time before which everything that arrived is published, as far as it belongs to the lane."""
-        stream, run = publication.tile_set.stream, publication.run
-        topic = self.named.topic(stream.name)
-        included = self.log.start_offsets(topic) | {partition: end for partition, end in done.items() if partition >= 0}
-        return Place(self.log, self.clock, topic, publication.checkpoint).known_until(stream, included, run.hand_over)
 
     def status(self) -> dict[str, dict[str, Any]]:
         """What was published of each tile set and run."""
@@ -221,12 +228,18 @@ def _current_runs(runs: Runs, tile_set: TileSet) -> list[tuple[str, Any]]:
     return [(first, serving), *followers]
 
 
-def lane_of(config: Config, tile_set: TileSet, run: Run, log: Log, topic: str, checkpoint: Path) -> LateLane | None:
-    """The late lane of a run; None while its stream has no lake."""
-    tables = look(config, tile_set.stream)
+def lane_of(named: Names, tile_set: TileSet, run: Run) -> LateLane:
+    """The late lane of a run."""
+    checkpoint = late_file(named.path("checkpoints", checkpoint_of(tile_set, run.name)))
+    return LateLane(tile_set, run, named.topic(f"changelog.{tile_set.id}"), checkpoint)
+
+
+def lake_of(config: Config, stream: Stream) -> Lake | None:
+    """A stream's tables to read; None while it has no lake."""
+    tables = look(config, stream)
     if BRONZE not in tables or SILVER not in tables:
         return None
-    return LateLane(tile_set, run, Lake(tables[BRONZE], tables[SILVER], ""), log, topic, checkpoint)
+    return Lake(tables[BRONZE], tables[SILVER], "")
 
 
 def publish_once(plan: Plan, config: Config, session: SparkSession, clock: Clock | None = None) -> dict[str, Any]:

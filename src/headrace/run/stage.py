@@ -29,6 +29,7 @@ from headrace.run.admit import (
     VALUE,
     VERDICT,
 )
+from headrace.run.counting import EARLIER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,10 @@ FIELD = "~"
 """What the columns of an event's fields begin with, beside bronze's own."""
 AMONG_COPIES = "_order"
 COUNTED = ("admitted", "late")
-_TOLD = "file STRING, hash BIGINT, time BIGINT, id STRING, arrived BIGINT, partition INT, offset BIGINT, content BIGINT"
+_TOLD = (
+    "file STRING, hash BIGINT, time BIGINT, id STRING, `order` BIGINT, arrived BIGINT, partition INT, offset BIGINT, "
+    "content BIGINT"
+)
 
 
 def laid_out(rows: DataFrame, stream: Stream) -> DataFrame:
@@ -100,7 +104,7 @@ def _stager(arrival: str, root: str, options: Mapping[str, str]) -> Callable[[Ba
         files.create_dir(folder, recursive=True)
         name = f"{uuid.uuid4().hex}.arrow"
         schema = pa.schema([("file", pa.string()), *KEYS])
-        taken = ("_identity", "event_time", "event_id", AMONG_COPIES, "partition", "offset", "_payload")
+        taken = ("_identity", "event_time", "event_id", AMONG_COPIES, "arrived_at", "partition", "offset", "_payload")
         writer = None
         with files.open_output_stream(f"{folder}/{name}") as sink:
             for batch in batches:
@@ -128,5 +132,6 @@ def _with_defaults(batch: pa.RecordBatch, arrival: str) -> pa.RecordBatch:
         "first_partition": pa.nulls(batch.num_rows, pa.int32()),
         "first_offset": pa.nulls(batch.num_rows, pa.int64()),
         "conflict": pa.repeat(False, batch.num_rows),
+        EARLIER: pa.repeat(False, batch.num_rows),
     }
     return pa.RecordBatch.from_arrays([*batch.columns, *same.values()], names=[*batch.schema.names, *same])

@@ -7,7 +7,7 @@ rows are written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -84,8 +84,8 @@ def _floor(grain: int) -> str:
     return f"(`{EVENT_TIME}` - pmod(`{EVENT_TIME}`, {grain}))"
 
 
-def changelog(tiled: DataFrame, tile_set: TileSet, target: Target) -> DataFrame:
-    """Rows as the changelog takes them: `key` and `value`, both JSON text."""
+def changelog(tiled: DataFrame, tile_set: TileSet, target: Target, also: Sequence[str] = ()) -> DataFrame:
+    """Rows as the changelog takes them: `key` and `value`, both JSON text; `also` are columns to leave beside them."""
     key = ", ".join(f"'{name}', `~k{at}`" for at, (name, _) in enumerate(tile_set.key))
     keys = f"named_struct({key})" if key else "map()"
     positions = ", ".join(f"'{p}', `~p{p}`" for p in range(target.partitions))
@@ -100,4 +100,5 @@ def changelog(tiled: DataFrame, tile_set: TileSet, target: Target) -> DataFrame:
         f"'positions', named_struct({positions}), 'max_event_time', `~max_event_time`, "
         "'max_arrived_at', `~max_arrived_at`)"
     )
-    return tiled.selectExpr(f"to_json({identity}) AS key", f"to_json({content}) AS value")
+    kept = [f"`{name}`" for name in also]
+    return tiled.selectExpr(f"to_json({identity}) AS key", f"to_json({content}) AS value", *kept)

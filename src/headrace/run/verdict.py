@@ -83,9 +83,18 @@ def _against_copies(judged: Judgement, seen: dict[tuple[str, int], Judgement]) -
     if first is judged or first.event is None:
         return judged
     verdict = "late" if judged.verdict == "late" else "duplicate"
-    reason = f"a copy of partition {first.place[1]}, offset {first.place[2]}"
+    reason = copy_reason(first.place[1], first.place[2], is_earlier=judged.place[0] < first.place[0])
     conflict = first.event.row != event.row
     return Judgement(judged.record, judged.place, verdict, reason, event, first.place, conflict, judged.closed)
+
+
+def copy_reason(partition: int, offset: int, *, is_earlier: bool) -> str:
+    """Why a record does not count: which copy does, and whether this one arrived before it.
+
+    >>> copy_reason(0, 7, is_earlier=True)
+    'a copy of partition 0, offset 7, which arrived later'
+    """
+    return f"a copy of partition {partition}, offset {offset}{', which arrived later' if is_earlier else ''}"
 
 
 Read = Callable[[Record], Judgement]
@@ -107,7 +116,7 @@ def reader(stream: Stream, ids: SchemaIds | None = None) -> Read:
         decoded = decode(record.value or b"")
         row = decoded.row
         if again is not None:
-            arrived_at = _whole(again.decode("utf-8", "replace"))
+            arrived_at = whole_micros(again.decode("utf-8", "replace"))
         else:
             arrived_at = record.arrived_at if stored else _declared_arrival(stream, record, row)
         place = (record.arrived_at if arrived_at is None else arrived_at, record.partition, record.offset)
@@ -143,13 +152,13 @@ def _declared_arrival(stream: Stream, record: Record, row: Mapping[str, Any] | N
         if name == stream.arrival.name:
             text = value.decode("utf-8", "replace")
             if text.isascii() and text.isdigit():
-                return _whole(text)
+                return whole_micros(text)
             moment = parse_timestamp(text)
             return moment if moment is not None and EARLIEST <= moment <= LATEST else None
     return None
 
 
-def _whole(text: str) -> int | None:
+def whole_micros(text: str) -> int | None:
     """Microseconds as a header holds them, within the years 1 to 9999: beyond them a difference could overflow."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(LATEST))):
