@@ -63,14 +63,14 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "checkpoint.offsets.after": "A batch's offsets are rewritten for another source; their old sum is still there.",
         "checkpoint.sum.after": "The old sum is removed.",
         # The late lane (`run.late`).
-        "late.tiles.before": "A pass has computed its tiles; none is appended.",
-        "late.tiles.after": "A part of a pass's tiles is appended; the checkpoint file is the old one.",
-        "late.checkpoint.after": "The checkpoint file says how far the pass has come.",
+        "late.tiles.before": "A pass has computed the tiles of all lanes; none is appended.",
+        "late.tiles.after": "A part of a pass's tiles is appended; the checkpoint files are the old ones.",
+        "late.checkpoint.after": "One lane's checkpoint file says how far the pass has come; the next one's does not.",
         # Backfills (`run.backfill`).
         "backfill.begin.after": "A new run's hand-over is published; it has no tile.",
         "backfill.tiles.after": "A part of a span's tiles is appended; the run does not say so.",
         "backfill.span.after": "The run says that the span is filled.",
-        "backfill.rest.after": "The run's late lane is published; the run is not said to be filled.",
+        "backfill.rest.after": "The late lanes of all runs are published; no run is said to be filled.",
         "backfill.filled.after": "The run is said to be filled.",
         # Runs that take each other's place (`run.change_over`, `run.retire`).
         "change_over.first.after": "A filled run serves at once, where none has read the log before.",

@@ -7,6 +7,7 @@ import pytest
 from headrace.config import names
 from headrace.lake.imports import positions
 from headrace.lake.place import open_lake
+from headrace.run.backfill_step import BEGIN, LATE, BackfillStep
 from headrace.run.backfilling import run_backfill
 from headrace.run.late import LateLane, Run, late_file, publish_lanes
 from headrace.run.runs import Runs, checkpoint_of
@@ -36,7 +37,10 @@ def test_the_late_lane_is_published_before_a_run_is_said_to_be_filled(shop, spar
 
     monkeypatch.setattr(Runs, "say", saying)
     shop.clock.advance("1d")
-    run_backfill(shop.config, plan.tile_sets, spark, shop.clock)
+    steps = list[BackfillStep]()
+    run_backfill(shop.config, plan.tile_sets, spark, shop.clock, progress=steps.append)
+    assert list(dict.fromkeys(step.name for step in steps)) == [BEGIN, tile_set.id, LATE]
+    assert steps[-1].rows == 2
     (end,) = ends
     rows = [decode(each.key, each.value) for each in shop.log.read(topic, 0, 0, limit=end)]
     published = {(row.key, row.tile) for row in rows if isinstance(row, TileRow) and row.lane == "late"}

@@ -18,8 +18,7 @@ least the same version, they change nothing. So lanes may be differently far, an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +46,9 @@ if TYPE_CHECKING:
 FRESH, LAST, LANE = "~fresh", "~last", "~lane"
 """How many events of a tile are new, when the last of them arrived, and whose tile it is."""
 EVENTS_PER_TASK = 200_000
+FEW = 20_000
+"""Events that Spark sums up sooner than it compiles the sums of every tile set."""
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @dataclass(frozen=True)
@@ -116,22 +118,22 @@ def publish_lanes(lanes: Sequence[LateLane], lake: Lake, log: Log, session: Spar
         return [Pass() for _ in lanes]
     first = {p: min(lane.done.get(p, 0) for lane in behind) for p in reached}
     moved = [(first[p], end) for p, end in reached.items() if end > first[p]]
-    spans = fresh_spans(session, silver, [(lane.tile_set, lane.is_fresh) for lane in behind], moved)
+    with settings(session, _interpreted(sum(end - start for start, end in moved))):
+        spans = fresh_spans(session, silver, [(lane.tile_set, lane.is_fresh) for lane in behind], moved)
     made = {}
     if spans:
-        with _computed(behind, lake, session, spans, version) as rows:
-            lake.faults.reach("late.tiles.before")
-            made = {lane: _append(lane, _rows_of(rows, at), lake, log) for at, lane in enumerate(behind)}
+        rows = _compute(behind, lake, session, spans, version)
+        lake.faults.reach("late.tiles.before")
+        made = {lane: _append(lane, _rows_of(rows, at), lake, log) for at, lane in enumerate(behind)}
     for lane in behind:
         lane.note(reached)
         lake.faults.reach("late.checkpoint.after")
     return [made.get(lane, Pass()) for lane in lanes]
 
 
-@contextmanager
-def _computed(
+def _compute(
     lanes: Sequence[LateLane], lake: Lake, session: SparkSession, spans: Sequence[tuple[int, int]], version: int
-) -> Iterator[pa.Table]:
+) -> pa.Table:
     """The tiles of all lanes, from one job over events that were read once."""
     any_of = " OR ".join(dict.fromkeys(lane.is_mine for lane in lanes))
     with events_of(session, lake, lanes[0].tile_set.stream, any_of, spans) as (events, count):
@@ -139,8 +141,14 @@ def _computed(
         whole = parts[0]
         for part in parts[1:]:
             whole = whole.unionByName(part)
-        with settings(session, {"spark.sql.shuffle.partitions": str(max(1, count // EVENTS_PER_TASK))}):
-            yield whole.toArrow()
+        tasks = {"spark.sql.shuffle.partitions": str(max(1, count // EVENTS_PER_TASK))}
+        with settings(session, tasks | _interpreted(count)):
+            return whole.toArrow()
+
+
+def _interpreted(events: int) -> dict[str, str]:
+    """How Spark runs a query over so many events."""
+    return INTERPRETED if events < FEW else {}
 
 
 def _rows_of(rows: pa.Table, lane: int) -> pa.Table:

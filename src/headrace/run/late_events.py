@@ -98,25 +98,30 @@ def joined_spans(
 
 @contextmanager
 def events_of(
-    session: SparkSession, lake: Lake, stream: Stream, condition: str, spans: Spans
+    session: SparkSession, lake: Lake, stream: Stream, condition: str, spans: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[DataFrame, int]]:
     """The events within spans of time that some lane has, kept by Spark meanwhile, and how many there are about."""
     found = events(session, lake.silver, stream, spans).where(condition).persist()
+    on_time = f"CASE WHEN NOT `{LATE}` THEN `{EVENT_TIME}` END"
     try:
-        count, on_time = found.agg(F.expr("count(1)"), F.expr(f"count_if(NOT `{LATE}`)")).collect()[0]
-        yield (_uncopied(found, session, lake, stream, spans) if on_time else found), count
+        known = found.agg(F.expr("count(1)"), F.expr(f"min({on_time})"), F.expr(f"max({on_time})")).collect()[0]
+        count, first, last = known
+        yield (found if first is None else _uncopied(found, session, lake, stream, (first, last))), count
     finally:
         found.unpersist()
 
 
-def _uncopied(found: DataFrame, session: SparkSession, lake: Lake, stream: Stream, spans: Spans) -> DataFrame:
+def _uncopied(
+    found: DataFrame, session: SparkSession, lake: Lake, stream: Stream, happened: tuple[int, int]
+) -> DataFrame:
     """Events without those of which the stream counts a copy: of imported or replayed ones it may have another.
 
-    The lake keeps the copy that it met first, the stream one that came to it on time.
+    Those are on time. The first and the last of them `happened` at these moments, and so their copies between them. The
+    lake keeps the copy that it met first, the stream one that came to it on time.
     """
     bronze = lake.bronze
     bronze.refresh()
-    files = bronze.files("event_time", [(low, high - 1) for low, high in spans])
+    files = bronze.files("event_time", [happened])
     copies = rows_of(session, bronze, files, {name: BRONZE_COLUMNS[name] for name in COPY_COLUMNS})
     again = f"exists(headers, h -> h.key = '{ARRIVED_AT}')"
     closed = f"({again} AND unix_micros(appended_at) - unix_micros(event_time) > {stream.allowed_lateness})"
