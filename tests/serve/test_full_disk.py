@@ -104,6 +104,13 @@ def test_a_full_disk_is_told_once_and_is_an_alarm_on_the_page_until_there_is_roo
         assert world.get("/status.json").json()["alarms"] == []
 
 
+def test_the_disk_of_the_data_folder_is_watched_where_the_log_is_elsewhere(world, monkeypatch):
+    monkeypatch.setattr(monitor, "free_bytes", lambda folder: LEAST - (folder == NAMES.path()))
+    world.serving.monitor.tick()
+    assert [alarm["kind"] for alarm in world.serving.monitor.status()["alarms"]] == ["disk_full"]
+    assert world.serving.monitor.free_disk is None
+
+
 def test_a_disk_below_the_bound_for_events_is_an_alarm_that_names_the_bound(tmp_path):
     with EmbeddedLog(tmp_path) as log:
         world = World(log=log)

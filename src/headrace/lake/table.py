@@ -159,6 +159,7 @@ class LakeTable:
         """A named counter, or None when no commit has moved it."""
         return self._table.transaction_version(name)
 
+    @translated()
     def commit(self, files: Iterable[DataFile], counters: Mapping[str, int]) -> None:
         """Add files and move counters, both or neither; refused when another writer moved one of them meanwhile."""
         from deltalake import CommitProperties, Transaction
@@ -172,10 +173,9 @@ class LakeTable:
         moved = [Transaction(name, value) for name, value in counters.items()]
         properties = CommitProperties(app_transactions=moved)
         try:
-            with translated():
-                self._table.create_write_transaction(
-                    added, "append", self._table.schema(), [self.shape.day], commit_properties=properties
-                )
+            self._table.create_write_transaction(
+                added, "append", self._table.schema(), [self.shape.day], commit_properties=properties
+            )
         except CommitFailedError as error:
             message = "Another archive has written the same records: this one gives way."
             hint = "Run one archive per project; end the other with `headrace down`."

@@ -117,14 +117,16 @@ class Monitor:
         self._is_full = True
 
     def _look_at_disk(self, now: int) -> None:
-        """How much room the embedded log has; too little, or an append that found none, is an alarm."""
-        folder = getattr(self._log, "folder", None)
-        self.free_disk = None if folder is None else free_bytes(folder)
-        if self.free_disk is None or (self.free_disk >= max(self._least, LEAST) and not self._is_full):
+        """How much room the embedded log has, or the data folder; too little, or an append without any, is an alarm."""
+        log = getattr(self._log, "folder", None)
+        folder = self._names.path() if log is None else log
+        free, least = free_bytes(folder), 0 if log is None else self._least
+        self.free_disk = None if log is None else free
+        if free >= max(least, LEAST) and not self._is_full:
             self._disk = None
         else:
             since = now if self._disk is None else self._disk.since
-            self._disk = full_alarm(str(folder), self.free_disk, since, 0 if self._is_full else self._least)
+            self._disk = full_alarm(str(folder), free, since, 0 if self._is_full else least)
 
     def _look(self) -> None:
         self._lag = self._filler.lag()
