@@ -52,7 +52,7 @@ async def read_body(request: Request, limit: int, take: Take) -> bytes:
 async def _received(request: Request, limit: int, take: Take) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
-        raise too_large(limit, f"{shown(declared)} bytes")
+        raise too_large(limit, show_count(int(declared), "byte") if len(declared) <= 18 else f"{shown(declared)} bytes")
     body = bytearray()
     async for chunk in request.stream():
         if len(body) + len(chunk) > limit:
