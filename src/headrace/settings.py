@@ -127,7 +127,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "a duration",
                 "5m",
                 "How long a part of the Spark process may do nothing before its jobs are cancelled, and after the same "
-                "time again the process is started anew.",
+                "time again the process is started anew; and a process of `headrace run score`, if there are several.",
             ),
             Setting(
                 "schema.compatibility",

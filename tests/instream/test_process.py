@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 
 import pytest
 
 import headrace as hr
 from headrace.clock import SECOND, show_time
-from headrace.config import models_folder, names, parse
-from headrace.instream import process
+from headrace.config import models_folder, parse
+from headrace.instream.apart import ModelProcess, command_of, keep_apart
 from headrace.instream.process import Scoring
 from headrace.log import MemoryLog
 from headrace.log.record import Message
@@ -50,8 +52,7 @@ class World:
             file.write_text("score = lambda row: 0.25 + 0.5 * bool(row.get('is_large'))\n")
             made = models.add(name, file, features=features.name, allow_code=True, columns=inputs_of(plan, features))
             models.promote(name, made.version)
-        self.named = names(config)
-        self.scoring = Scoring(plan, config, self.log, MemoryStore(), Dimensions(), self.clock)
+        self.scoring = Scoring(plan, config, self.log, MemoryStore(), Dimensions(), self.clock, plan.model("large"))
         self.scoring.step()
 
     def pay(self, id, amount):
@@ -76,35 +77,64 @@ def test_a_model_of_request_values_alone_scores_the_events_of_its_stream(world):
     assert (told["score"], told["features"], told["request"]) == (0.75, '{"is_large":true}', '{"amount":250.0}')
     assert (told["key"], told["positions"], told["as_of"], told["freshness_ms"]) == ("{}", "{}", None, None)
     assert told["stale"] is False
+    assert world.scoring.standing()["counts"] == {"scored": 1, "failed": 0}
 
 
-def test_a_model_that_fails_stops_no_other_and_goes_on_where_it_was(world, monkeypatch):
-    fraud, large = world.scoring.models
-    monkeypatch.setattr(process, "FIRST", 0.0)
+def process(text):
+    """A model's process that does no more than it is told; `report` is where it says how it goes."""
 
-    def fail(_come):
-        raise ValueError("min() arg is an empty sequence")
+    def command(report):
+        return [sys.executable, "-c", f"import os, sys, time; report = {report}\n{text}"]
 
-    fraud._delay = 0.0
-    monkeypatch.setattr(fraud.scoring, "step", fail)
-    world.pay("p1", 250.0)
-    world.scoring.step()
-    assert [told["event_id"] for told in world.predictions("large")] == ["p1"]
-    assert world.predictions("fraud") == []
-    world.scoring.tell()
-    (status,) = [json.loads(each.value) for each in world.log.read(world.named.topic("headrace.status"), 0, 0)][-1:]
-    assert status["models"]["fraud"]["failing"] == "ValueError: min() arg is an empty sequence"
-    assert status["models"]["large"]["failing"] is None
-    world.scoring.step()
-    assert [told["event_id"] for told in world.predictions("fraud")] == ["p1"]
-    assert (fraud.failure, large.failure) == (None, None)
+    return command
 
 
-def test_what_fails_for_every_model_ends_the_process(world, monkeypatch):
-    def fail(_come):
-        raise OSError("the log is away")
+class CountedProcess(ModelProcess):
+    """Counts how often it was started."""
 
-    for each in world.scoring.models:
-        monkeypatch.setattr(each.scoring, "step", fail)
-    with pytest.raises(OSError, match="the log is away"):
-        world.scoring.step()
+    starts = 0
+
+    def _start(self):
+        self.starts += 1
+        super()._start()
+
+
+GOES_ON = "while True: os.write(report, b'{\"champion\": 1}\\n'); time.sleep(0.01)"
+ONCE = "os.write(report, b'{\"champion\": 2}\\n'); "
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("os._exit(3)", "It ended with exit code 3."),
+        ("os.kill(os.getpid(), 11)", "It ended with SIGSEGV."),
+        ("time.sleep(600)", "It did nothing for 0 s and was ended."),
+    ],
+)
+def test_the_process_of_a_model_that_fails_is_started_again_and_no_other_is_touched(what, why):
+    failing = CountedProcess("fraud", process(ONCE + what), hung_after=0.3, first=0.0)
+    sound = ModelProcess("large", process(GOES_ON), hung_after=60.0)
+    heard, stop = [], threading.Event()
+
+    def tell(models):
+        heard.append(models)
+        seen = [each["fraud"].get("failing") for each in heard]
+        if failing.starts > 1 and why in seen and heard[-1]["large"] == {"champion": 1}:
+            stop.set()
+
+    deadline = threading.Timer(30.0, stop.set)
+    deadline.start()
+    keep_apart([failing, sound], stop, tell, 0.0)
+    deadline.cancel()
+    assert why in [each["fraud"].get("failing") for each in heard]
+    assert failing.starts > 1
+    assert heard[-1]["large"] == {"champion": 1}
+
+
+def test_each_model_has_a_command_of_its_own(tmp_path):
+    config = parse('[project]\nname = "shop"\n[env.eu]', tmp_path, {}, env="eu")
+    words = command_of(config, "fraud")(7)
+    assert words[1:] == [
+        *("-m", "headrace.cli.main", "run", "score", "--model", "fraud", "--report", "7"),
+        *("--project", str(tmp_path), "--env", "eu"),
+    ]

@@ -83,9 +83,11 @@ def serve(path: Path | None, env: str | None, port: int | None) -> int:
 
 @command.command("score")
 @options.project_options
-def score(path: Path | None, env: str | None) -> int:
-    """Run scoring: events in, predictions out."""
-    return _run(path, env, "score", "headrace.instream.process")
+@click.option("--model", metavar="MODEL", hidden=True, help="Score this model alone.")
+@click.option("--report", type=int, metavar="FD", hidden=True, help="Say there how it goes, not in the status topic.")
+def score(path: Path | None, env: str | None, model: str | None, report: int | None) -> int:
+    """Run scoring: events in, predictions out. Several models have a process each."""
+    return _run(path, env, "score", "headrace.instream.process", model=model, report=report)
 
 
 @command.command("audit")

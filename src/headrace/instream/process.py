@@ -1,26 +1,27 @@
-"""The scoring process: every model of a project that scores a stream, until told to stop, and how that goes.
+"""The scoring process: a model of a project that scores a stream, until told to stop, and how that goes.
 
-It reads the store that serving fills and models from their folder; it writes predictions, and where it is in the status
-topic. One that dies is started again and goes on where its positions are.
+It reads the store that serving fills and the model from its folder; it writes predictions, and where it is in the
+status topic. One that dies is started again and goes on where its positions are. Several models have a process each
+(`apart`).
 """
 
 from __future__ import annotations
 
 import json
-import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 from headrace.clock import Clock, SystemClock
 from headrace.config import Config, models_folder, names
 from headrace.define.model import Model
+from headrace.instream.apart import keep_apart, processes_of
 from headrace.instream.features import EventFeatures
 from headrace.instream.scoring import StreamScoring
 from headrace.log.protocol import Log, Offsets
-from headrace.machine import collect_seldom
+from headrace.machine import collect_seldom, end_with
 from headrace.plan.inputs import FittingModels
 from headrace.plan.model import Plan
 from headrace.schema.registry_ids import registry_of
@@ -34,75 +35,23 @@ from headrace.topics import STATUS, create, open_log, topics
 COMPONENT = "score"
 WAIT = 0.05
 """Seconds to wait for records before it looks whether it should end, and at the models' roles."""
-FIRST, LONGEST = 1.0, 30.0
-"""Seconds until a model that failed is begun anew, the first time and at the most."""
 LOOK, TELL = 0.25, 1.0
 """Seconds between two looks at roles and progress, and between two words of how it goes."""
 
 
-_logger = logging.getLogger(__name__)
-
-
-class ScoredModel:
-    """One model of the process: it is begun anew after a failure, and no other model notices.
-
-    Parameters
-    ----------
-    make
-        Makes its scoring, which goes on where its positions are.
-
-    Attributes
-    ----------
-    failure
-        What ended its scoring last; None while it goes on.
-    """
-
-    def __init__(self, name: str, make: Callable[[], StreamScoring]) -> None:
-        self.name, self._make = name, make
-        self.scoring = make()
-        self.failure: Exception | None = None
-        self._delay, self._due = FIRST, 0.0
-
-    def attempt(self, work: Callable[[StreamScoring], int]) -> int:
-        """Do something with its scoring, if it is not waiting after a failure; how many records that took."""
-        if time.monotonic() < self._due:
-            return 0
-        try:
-            if self.failure is not None:
-                self.scoring = self._make()
-                self.scoring.refresh()
-            done = work(self.scoring)
-        except Exception as error:
-            # Whatever it is, it is this model's alone.
-            _logger.exception("model %s is begun anew in %.0f s", self.name, self._delay)
-            self.failure, self._due = error, time.monotonic() + self._delay
-            self._delay = min(self._delay * 2, LONGEST)
-            return 0
-        if done or self.failure is None:
-            self._delay = FIRST
-        self.failure = None
-        return done
-
-
 class Scoring:
-    """The models of a plan that score a stream."""
+    """One model of a plan, and its stream."""
 
     def __init__(
-        self, plan: Plan, config: Config, log: Log, store: Store, dimensions: Dimensions, clock: Clock
+        self, plan: Plan, config: Config, log: Log, store: Store, dimensions: Dimensions, clock: Clock, model: Model
     ) -> None:
         named, self._log, self._clock = names(config), log, clock
-        self._status = named.topic(STATUS)
         create(log, topics(plan, named, config.partitions))
-        reader, registry = Reader(plan, store), FittingModels(models_folder(config), clock).bind(plan)
+        registry = FittingModels(models_folder(config), clock).bind(plan)
         ids = registry_of(config, [stage.stream for stage in plan.admissions])
-
-        def scoring(model: Model) -> StreamScoring:
-            features = EventFeatures(model, plan, reader, dimensions)
-            return StreamScoring(model, features, log, named, registry, clock, ids)
-
-        scored = [model for model in plan.models if model.stream is not None]
-        self.models = [ScoredModel(model.name, partial(scoring, model)) for model in scored]
-        self._looked = self._told = 0.0
+        features = EventFeatures(model, plan, Reader(plan, store), dimensions)
+        self.scoring = StreamScoring(model, features, log, named, registry, clock, ids)
+        self._looked = 0.0
 
     def step(self, come: Mapping[str, Offsets] | None = None) -> int:
         """Score what has come, and look around now and then; how many records there were.
@@ -114,51 +63,27 @@ class Scoring:
         """
         now = time.monotonic()
         if now - self._looked >= LOOK:
-            for each in self.models:
-                each.attempt(_refresh)
+            self.scoring.refresh()
             self._looked = now
-        done = sum(each.attempt(partial(_step, come=come)) for each in self.models)
-        failures = [each.failure for each in self.models]
-        if failures and all(failures):
-            # What fails for every model is no model's: whoever started the process knows what to do.
-            raise failures[0] or RuntimeError
-        if now - self._told >= TELL:
-            self.tell()
-            self._told = now
-        return done
+        return self.scoring.step(None if come is None else come.get(self.scoring.topic, {}))
 
     def wait(self) -> Mapping[str, Offsets] | None:
         """Wait for the next record, for a moment; where there is one, or None when there may be any everywhere."""
-        going = [each.scoring for each in self.models if each.failure is None]
-        if any(each.waiting for each in going):
+        if self.scoring.waiting:
             return None
-        reading: dict[str, dict[int, int]] = {}
-        for each in going:
-            at = reading.setdefault(each.topic, {})
-            at |= {p: min(at.get(p, offset), offset) for p, offset in each.reading.items()}
-        told = {topic: at for topic, at in reading.items() if at}
-        if told:
-            return self._log.wait(told, WAIT)
+        if reading := self.scoring.reading:
+            return self._log.wait({self.scoring.topic: reading}, WAIT)
         time.sleep(WAIT)
         return None
 
-    def tell(self) -> None:
-        """Say in the status topic how each model is doing."""
-        told = {
-            "component": COMPONENT,
-            "at": self._clock.now(),
-            "models": {each.name: self._model(each) for each in self.models},
-            "alarms": [],
-        }
-        self._log.append(self._status, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
-
-    def _model(self, of: ScoredModel) -> Mapping[str, Any]:
-        each, failure = of.scoring, of.failure
+    def standing(self) -> Mapping[str, Any]:
+        """How the model is doing."""
+        each = self.scoring
         lineup, ends = each.lineup, self._log.end_offsets(each.topic)
         tails = each.features.tails.values()
         return {
             "champion": None if lineup is None else lineup.roles.champion,
-            "failing": each.lineups.failing if failure is None else f"{type(failure).__name__}: {failure}"[:500],
+            "failing": each.lineups.failing,
             "counts": dict(each.counts),
             "positions": {str(p): at for p, at in each.positions.items()},
             "lag_events": sum(end - each.positions[p] for p, end in ends.items()) if each.positions else 0,
@@ -168,39 +93,82 @@ class Scoring:
         }
 
     def close(self) -> None:
-        """Note how far every model has come."""
-        for each in self.models:
-            if each.failure is None:
-                each.attempt(_note)
+        """Note how far the model has come."""
+        self.scoring.note(now=True)
 
 
-def _refresh(scoring: StreamScoring) -> int:
-    scoring.refresh()
-    return 0
+def main(
+    plan: Plan,
+    config: Config,
+    stop: threading.Event,
+    clock: Clock | None = None,
+    *,
+    model: str | None = None,
+    report: int | None = None,
+) -> None:
+    """Score the streams of a plan's models until told to stop.
 
-
-def _step(scoring: StreamScoring, come: Mapping[str, Offsets] | None) -> int:
-    return scoring.step(None if come is None else come.get(scoring.topic, {}))
-
-
-def _note(scoring: StreamScoring) -> int:
-    scoring.note(now=True)
-    return 0
-
-
-def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:
-    """Score the streams of a plan's models until told to stop."""
+    Parameters
+    ----------
+    model
+        The one that is to be scored; all of them when left out.
+    report
+        The descriptor to which it says how it goes, in place of the status topic.
+    """
     clock = clock or SystemClock()
+    scored = [each for each in plan.models if each.stream is not None and model in (None, each.name)]
+    with open_log(config, clock) as log:
+        create(log, topics(plan, names(config), config.partitions))
+
+        def tell(models: Mapping[str, Any]) -> None:
+            """Say in the status topic how each model is doing."""
+            told = {"component": COMPONENT, "at": clock.now(), "models": models, "alarms": []}
+            text = json.dumps(told, separators=(",", ":")).encode()
+            log.append(names(config).topic(STATUS), text, key=COMPONENT.encode())
+
+        if len(scored) == 1:
+            name = scored[0].name
+            if report is None:
+                _score(plan, config, log, stop, clock, scored[0], lambda standing: tell({name: standing}))
+            else:
+                end_with(os.getppid())
+                with os.fdopen(report, "w", encoding="utf-8") as lines:
+                    _score(plan, config, log, stop, clock, scored[0], lambda standing: _report(lines, standing))
+        else:
+            with look_into(config):
+                pass  # what would end every process is refused here
+            keep_apart(processes_of(config, [each.name for each in scored]), stop, tell, TELL)
+
+
+def _report(lines: TextIO, standing: Mapping[str, Any]) -> None:
+    lines.write(json.dumps(standing, separators=(",", ":")) + "\n")
+    lines.flush()
+
+
+def _score(
+    plan: Plan,
+    config: Config,
+    log: Log,
+    stop: threading.Event,
+    clock: Clock,
+    model: Model,
+    tell: Callable[[Mapping[str, Any]], None],
+) -> None:
+    """Score one model's stream until told to stop."""
     dimensions = dimensions_of(config, plan, clock)
-    with open_log(config, clock) as log, look_into(config) as store:
-        scoring = Scoring(plan, config, log, store, dimensions, clock)
+    with look_into(config) as store:
+        scoring = Scoring(plan, config, log, store, dimensions, clock, model)
         looking = threading.Thread(target=dimensions.run, args=(stop,), name="dimensions", daemon=True)
         looking.start()
         collect_seldom()
+        told = 0.0
         try:
             come: Mapping[str, Offsets] | None = None
             while not stop.is_set():
                 scoring.step(come)
+                if time.monotonic() - told >= TELL:
+                    tell(scoring.standing())
+                    told = time.monotonic()
                 come = scoring.wait()
         finally:
             scoring.close()
