@@ -18,6 +18,7 @@ from typing import Any
 from headrace.backoff import LONGEST, Backoff
 from headrace.clock import Clock, SystemClock
 from headrace.errors import HeadraceError
+from headrace.run.spark_failure import cause_of, traceback_of
 from headrace.spark.component import Component
 
 STARTING, RUNNING, RESTARTING, HUNG, STOPPED = "starting", "running", "restarting", "hung", "stopped"
@@ -140,12 +141,10 @@ class ComponentThread:
         """Note a failure and wait before the next start."""
         now = self._now()
         self.is_ready = False
-        self.error = str(error) or type(error).__name__
-        if isinstance(error, HeadraceError):
-            self.error = error.brief
-            if not self._steps and error.exit_code in REFUSALS:
-                self.refusal = error
-        _logger.error("%s has failed: %s", self.name, self.error, exc_info=error)
+        self.error = cause_of(error)
+        if isinstance(error, HeadraceError) and not self._steps and error.exit_code in REFUSALS:
+            self.refusal = error
+        _logger.error("%s has failed: %s\n%s", self.name, self.error, traceback_of(error))
         healthy = 0.0 if running_since is None else now - running_since
         delay = self._backoff.exited(at=now, healthy=healthy)
         self.restarts += 1
