@@ -10,6 +10,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.bar import bar
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
 from headrace.errors import MachineError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.run.backfill import Filled
 
 LOOK = 0.5
+STANDS = "What serves is as it was, and the tiles that were written stay; the same command goes on with the rest."
 
 
 @click.command("backfill")
@@ -40,7 +42,7 @@ def command(
 
     loaded = project.load(path, env)
     began = time.monotonic()
-    with bar("backfilling", 1_000) as advance:
+    with if_interrupted(lambda: STANDS), bar("backfilling", 1_000) as advance:
 
         def progress(done: Filled) -> None:
             made = done.hand_over
