@@ -46,6 +46,7 @@ def test_help_loads_no_verb_and_no_definition_language():
     modules = loaded("from headrace.cli.main import main; main(['--help'])")
     assert modules & (HEAVY - {"click"}) == set()
     assert {name for name in modules if name.startswith("headrace.cli.")} == {
+        "headrace.cli.interrupt",
         "headrace.cli.main",
         "headrace.cli.output",
     }

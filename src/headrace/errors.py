@@ -94,6 +94,8 @@ CODES: dict[str, str] = {
     "log-format": "The log was written in a format this version does not know.",
     "log-unreachable": "The Kafka brokers do not answer in time, or refuse who asks.",
     "wrong-arrival": "A topic keeps the producers' timestamps, and its stream does not say so.",
+    # Spark
+    "spark-failed": "A job or query of Spark has failed.",
     # the state that queries keep
     "state-unreadable": "The state of a query cannot be read from its checkpoint.",
     # the store

@@ -76,7 +76,7 @@ def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_t
 
 
 def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_path, monkeypatch):
-    from headrace.run import late_events
+    from headrace.run import late_events, silver
     from headrace.run.late import LateLane, Run, publish_lanes
 
     daily = hr.view(
@@ -84,9 +84,13 @@ def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_
     )
     sets = (TILES, *build([daily]).tile_sets)
     lake, clock, reads = opened(tmp_path / "lake"), FakeClock(LONG_AGO), list[str]()
+
+    def events(*given, **more):
+        reads.append("silver")
+        return silver.events(*given, **more)
+
     bring(spark, lake, wish(tmp_path / "old.jsonl", [line(n) for n in range(0, 6_000, 1_000)]), tmp_path)
-    real = late_events.events
-    monkeypatch.setattr(late_events, "events", lambda *given, **more: reads.append("silver") or real(*given, **more))
+    monkeypatch.setattr(late_events, "events", events)
     with EmbeddedLog(tmp_path / "log", clock=clock) as log:
         for each in sets:
             log.create_topic(each.id, compacted=True)

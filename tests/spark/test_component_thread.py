@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headrace.errors import ConfigError, MachineError
+from headrace.run.spark_failure import GONE
 from headrace.spark.component_thread import HUNG, RESTARTING, RUNNING, STOPPED, ComponentThread
 from headrace.testing import FakeClock
+from tests.run.test_spark_failure import java_error
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -108,8 +110,20 @@ def test_a_component_that_fails_at_every_start_says_why_and_is_never_given_up(ru
     wait_until(lambda: len(delays) >= 12)
     assert delays[:5] == [1.0, 2.0, 4.0, 8.0, 30.0]
     assert delays[5:] == [30.0] * len(delays[5:])
-    assert thread.error == "the lake is away"
+    assert thread.error == "RuntimeError: the lake is away."
     assert not thread.is_ready
+
+
+def test_a_component_whose_spark_is_gone_says_so_and_not_that_its_error_cannot_be_shown(run, monkeypatch, caplog):
+    delays = short_delays(monkeypatch)
+
+    def fail_in_spark() -> None:
+        raise java_error()
+
+    thread = run(fail_in_spark)
+    wait_until(lambda: delays)
+    assert thread.error == GONE
+    assert "exception str() failed" not in caplog.text
 
 
 def test_an_error_that_another_start_would_repeat_is_kept_for_the_process_to_end_with(run):

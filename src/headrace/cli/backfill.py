@@ -10,6 +10,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.bar import bar_or_lines
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
 from headrace.errors import MachineError
 from headrace.words import show_count
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 LOOK = 0.5
 WHOLE = 1_000
 """What the progress bar counts to."""
+STANDS = "What serves is as it was, and the tiles that were written stay; the same command goes on with the rest."
 
 
 @click.command("backfill")
@@ -45,7 +47,7 @@ def command(
 
     times = StepTimes()
     loaded = project.load(path, env)
-    with bar_or_lines("backfilling", WHOLE) as advance:
+    with if_interrupted(lambda: STANDS), bar_or_lines("backfilling", WHOLE) as advance:
 
         def progress(step: BackfillStep) -> None:
             times.take(step)

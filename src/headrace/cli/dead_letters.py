@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import letters, options
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError, shown
 from headrace.words import show_count
@@ -147,7 +148,12 @@ def replay_letters(
     from headrace.letters.replay import Replayed, Wish, replay
 
     file = more.pop("file")
-    with letters.opened(path, env) as opened, locked(names(opened.project.config)), bar("replaying") as advance:
+    with (
+        if_interrupted(lambda: "Letters that were replayed stay so; the next replay finishes this one."),
+        letters.opened(path, env) as opened,
+        locked(names(opened.project.config)),
+        bar("replaying") as advance,
+    ):
         declared, ids = letters.named(opened.project, given)
         wanted = letters.restricted(letters.wanted(ids, **more), every=every)
         if file is not None and len(ids) != 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
 from headrace.words import show_count
@@ -88,7 +89,11 @@ def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
     from headrace.topics import open_log
 
     registry, wanted = _registry(loaded), {model.name for model in chosen}
-    with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
+    with (
+        if_interrupted(lambda: "Windows that were committed stay; the next look brings the rest."),
+        session_of(loaded, None, "evaluate") as session,
+        open_log(loaded.config) as log,
+    ):
         for model in chosen:
             count = spread_table(loaded.plan(), loaded.config, model).look(session, registry)
             talk(f"{model.name}: {show_count(count, 'window has', 'windows have')} something new.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
 from headrace.words import show_count
@@ -78,7 +79,11 @@ def _look(loaded: Project, chosen: tuple[Label, ...], *, strays: bool) -> dict[s
     from headrace.topics import open_log
 
     clock, stray = SystemClock(), {}
-    with session_of(loaded, None, "evaluate") as session, open_log(loaded.config) as log:
+    with (
+        if_interrupted(lambda: "Figures that were committed stay; the next look brings the rest."),
+        session_of(loaded, None, "evaluate") as session,
+        open_log(loaded.config) as log,
+    ):
         for each in chosen:
             found = passes.take_a_look(session, loaded.config, log, each, clock)
             talk(f"{each.name}: {show_count(len(found.restated), 'cell')} changed.")

@@ -12,6 +12,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.bar import bar
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
 from headrace.cli.send import find_stream
 from headrace.errors import UsageError, shown
@@ -73,11 +74,41 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
         for name in read.left_out(found):
             talk(f"Column {name!r} is no field of {declared.name} and is left out.")
     wish = wish_of(given, read, delay, limit=wishes["limit"], again=wishes["again"])
-    began = time.monotonic()
-    with scratch(names(loaded.config), declared.name) as folder, progress_of(size) as progress:
-        done = run_import(loaded.config, declared, wish, folder, dry=wishes["dry"], progress=progress)
+    began, count = time.monotonic(), ImportedRows()
+    with (
+        if_interrupted(lambda: count.standing(dry=wishes["dry"])),
+        scratch(names(loaded.config), declared.name) as folder,
+        progress_of(size) as progress,
+    ):
+        shown_progress = count.counting(progress)
+        done = run_import(loaded.config, declared, wish, folder, dry=wishes["dry"], progress=shown_progress)
     tell(done, declared.name, source, time.monotonic() - began, dry=wishes["dry"], as_json=as_json)
     return DEAD_EXIT if wishes["strict"] and dead(done) else 0
+
+
+class ImportedRows:
+    """How many rows an import has committed, for when it is interrupted."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def counting(self, progress: Progress) -> Progress:
+        """A progress that is counted on its way."""
+
+        def counted(step: Step) -> None:
+            self.rows = step.imported.rows
+            progress(step)
+
+        return counted
+
+    def standing(self, *, dry: bool) -> str:
+        """What stands of the import in a sentence."""
+        if dry:
+            return "Nothing was imported: it was a dry run."
+        if not self.rows:
+            return "No batch was whole yet; what earlier runs imported stays, and the same command goes on from there."
+        stay = show_count(self.rows, "row of this run stays", "rows of this run stay")
+        return f"{stay} in the lake; the same command goes on with the rest."
 
 
 def wish_of(given: History, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> Wish:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
 from headrace.cli.size import show_size
 from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
@@ -154,7 +155,10 @@ def compact_tables(stream: str | None, path: Path | None, env: str | None, as_js
     _, opened = _opened(path, env, stream)
     held = [(declared.name, name, each) for declared, tables in opened for name, each in tables.items()]
     told: list[dict[str, Any]] = []
-    with bar("merging", len(held)) as advance:
+    with (
+        if_interrupted(lambda: f"{len(told)} of {len(held)} tables are merged; no row of any has changed."),
+        bar("merging", len(held)) as advance,
+    ):
         for at, (declared_name, name, each) in enumerate(held):
             advance(at, None, f"{declared_name} {name}")
             before = content(each)

@@ -8,7 +8,10 @@ from typing import Any
 import click
 
 from headrace.cli import options
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
+
+STANDS = "What was published stays; the next pass publishes the rest."
 
 
 @click.group("late")
@@ -34,7 +37,8 @@ def run(path: Path | None, env: str | None, as_json: bool) -> None:
     loaded = project.load(path, env)
     config = loaded.config
     file = names(config).path("run", "late-spark.log")
-    with quiet_session(f"headrace {config.name} late", file, spark_jars(config, loaded.plan())) as session:
+    jars = spark_jars(config, loaded.plan())
+    with if_interrupted(lambda: STANDS), quiet_session(f"headrace {config.name} late", file, jars) as session:
         told = publish_once(loaded.plan(), config, session)
     _show(told, as_json=as_json)
 

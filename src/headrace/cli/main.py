@@ -18,6 +18,7 @@ from contextlib import contextmanager
 
 import click
 
+from headrace.cli.interrupt import Interrupts, interrupt_line
 from headrace.cli.output import fail, talk
 from headrace.disk import as_full, is_full
 from headrace.errors import HeadraceError, UsageError, did_you_mean, shown
@@ -145,23 +146,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
     quote_logs()
-    try:
-        with _private_files(next((word for word in given if not word.startswith("-")), None)):
-            code = cli.main(given, prog_name="headrace", standalone_mode=False)
-    except HeadraceError as error:
-        return fail(as_full(error) if is_full(error) else error, as_json=as_json)
-    except click.ClickException as error:
-        return fail(_usage(error), as_json=as_json)
-    except (KeyboardInterrupt, click.Abort):
-        talk("Interrupted.")
-        return INTERRUPTED
-    except Exception as error:
-        if is_full(error):
-            return fail(as_full(error), as_json=as_json)
-        if os.environ.get("HEADRACE_DEBUG") == "1":
-            raise
-        return _defect(error)
+    verb = next((word for word in given if not word.startswith("-")), None)
+    with Interrupts() as interrupts:
+        try:
+            with _private_files(verb):
+                code = cli.main(given, prog_name="headrace", standalone_mode=False)
+        except (KeyboardInterrupt, click.Abort) as error:
+            return _interrupted(error)
+        except Exception as error:
+            # What fails while interrupted work is cleaned up is no news.
+            return _interrupted(error) if interrupts.happened else _failed(error, as_json=as_json)
+    if interrupts.is_pending:
+        return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(error: BaseException | None = None) -> int:
+    talk(interrupt_line(error))
+    return INTERRUPTED
+
+
+def _failed(error: Exception, *, as_json: bool) -> int:
+    if is_full(error):
+        return fail(as_full(error), as_json=as_json)
+    if isinstance(error, HeadraceError):
+        return fail(error, as_json=as_json)
+    if isinstance(error, click.ClickException):
+        return fail(_usage(error), as_json=as_json)
+    if os.environ.get("HEADRACE_DEBUG") == "1":
+        raise error
+    return _defect(error)
 
 
 def _usage(error: click.ClickException) -> UsageError:
@@ -174,7 +188,10 @@ def _usage(error: click.ClickException) -> UsageError:
 
 
 def _defect(error: Exception) -> int:
-    talk(f"error: Headrace failed unexpectedly: {type(error).__name__}: {shown(str(error), 200)}")
+    from headrace.run.spark_failure import cause_of, is_spark_error
+
+    said = cause_of(error) if is_spark_error(error) else shown(str(error), 200)
+    talk(f"error: Headrace failed unexpectedly: {type(error).__name__}: {said}")
     talk("hint: This is a defect in Headrace. Set HEADRACE_DEBUG=1 to see the traceback, and report it.")
     return DEFECT
 

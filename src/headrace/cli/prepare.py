@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from headrace.cli.init import create
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, talk
 
 PAYMENTS = 500
@@ -38,7 +39,10 @@ def command(again: bool) -> None:
         data(str(done))
         return
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="headrace-prepare-") as folder:
+    with (
+        if_interrupted(lambda: "Nothing was kept; Headrace works without."),
+        tempfile.TemporaryDirectory(prefix="headrace-prepare-") as folder,
+    ):
         create(Path(folder) / "shop")
         shop = project.load(Path(folder) / "shop")
         talk("Running a small project, to see what Spark loads.")

@@ -12,6 +12,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.bar import Advance, bar
+from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
 from headrace.errors import UsageError, shown
 from headrace.words import show_count
@@ -61,6 +62,7 @@ def command(
     loaded = project.load(path, env)
     began = time.monotonic()
     with (
+        if_interrupted(lambda: "No training set was written."),
         bar("starting Spark") as advance,
         session_of(loaded, None, "training-set") as session,
         _told(session, advance) as tell,

@@ -53,9 +53,10 @@ def run_import(
     found = begun(there[BRONZE], wish) if BRONZE in there else None
     if found is not None and has_all(found, wish) and not behind(there[BRONZE], there.get(SILVER)):
         return Imported(found.partition, found.rows)
+    log = names(config).path("run", f"import-{stream.name}-spark.log")
     jars = present(CONNECTOR) if stream.format.endswith("avro") else []
     with (
-        quiet_session(f"headrace {config.name} import", scratch / "spark.log", jars) as session,
+        quiet_session(f"headrace {config.name} import", log, jars) as session,
         settings(session, SETTINGS),
     ):
         writer = (

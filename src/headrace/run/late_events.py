@@ -60,7 +60,7 @@ def fresh_spans(
     for tile_set, condition in wanted:
         mine = starts[found.column(f"c{conditions.index(condition)}").to_numpy()]
         spans.append(_tiles(mine, tile_set.grain))
-    return joined_spans(*zip(*spans, strict=True))
+    return joined_spans([lows for lows, _ in spans], [highs for _, highs in spans])
 
 
 def _tiles(starts: NDArray[np.int64], grain: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

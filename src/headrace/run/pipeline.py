@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.clock import MINUTE, SECOND, Clock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
+from headrace.errors import HeadraceError
 from headrace.log.kafka import KafkaLog
 from headrace.plan.model import Plan, TileSet
 from headrace.run.admit import judged
@@ -27,6 +28,7 @@ from headrace.run.records import real_time_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
 from headrace.run.runs import checkpoint_of
 from headrace.run.source import register
+from headrace.run.spark_failure import cause_of
 from headrace.run.stall import EVERY, StallDetector
 from headrace.run.status import Status
 from headrace.run.tile_query import REAL_TIME, TileQuery
@@ -128,7 +130,7 @@ class Pipeline:
             tile.look()
         for query in self.queries:
             if not query.isActive:
-                raise RuntimeError(f"query {query.name} has ended: {query.exception()}")
+                raise ended(query)
         self._refuse_stalled()
         self.runs.look()
         self._look_at_late_lanes()
@@ -170,3 +172,13 @@ class Pipeline:
         """End every query; a batch under way is run again at the next start."""
         self.runs.stop()
         self.log.close()
+
+
+def ended(query: StreamingQuery) -> HeadraceError:
+    """Why a query has ended that should go on, as an error of ours."""
+    error = query.exception()
+    cause = "Nobody knows why." if error is None else cause_of(error)
+    hint = "It is started again. `headrace logs spark` shows what Spark said."
+    failure = HeadraceError("spark-failed", f"Query {query.name} has ended.", got=cause, hint=hint)
+    failure.__cause__ = error
+    return failure

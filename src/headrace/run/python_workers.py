@@ -6,6 +6,7 @@ import atexit
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,9 +33,19 @@ def start_worker_host() -> None:
     launcher.write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n', encoding="utf-8")
     launcher.chmod(0o700)
     command = [sys.executable, "-P", "-m", "headrace.run.worker_host", str(address)]
-    host = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **SINGLE_THREADED})
+    host = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        env={**os.environ, **SINGLE_THREADED},
+        preexec_fn=_ignore_interrupts,  # noqa: PLW1509 (it calls nothing that could wait for another thread)
+    )
     os.environ[VARIABLE] = str(launcher)
     atexit.register(_end, host, folder)
+
+
+def _ignore_interrupts() -> None:
+    """A terminal's Ctrl-C reaches every process; what becomes of the host is for the driver to decide."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end(host: subprocess.Popen[bytes], folder: Path) -> None:

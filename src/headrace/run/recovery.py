@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from headrace.clock import MINUTE, Clock
 from headrace.config import Config
-from headrace.errors import HeadraceError
 from headrace.plan.model import TileSet
 from headrace.run.backfilling import run_backfill
+from headrace.run.spark_failure import cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ class Recovery:
         try:
             (done,) = run_backfill(self.config, [tile_set], self.session, self.clock)
             _logger.warning("%s: run %s lost rows; run %s has them", tile_set.id, run, done.hand_over.run)
-        except HeadraceError as error:
+        except Exception as error:  # of Spark, of the log, of the lake: it may be over the next time
             # The alarm stays, and says what to do.
             self._not_before[tile_set.id, run] = self.clock.now() + AGAIN
-            _logger.error("%s: what run %s lost was not recovered: %s", tile_set.id, run, error)
+            _logger.error("%s: what run %s lost was not recovered: %s", tile_set.id, run, cause_of(error))

@@ -17,6 +17,7 @@ from headrace.machine import find_java
 from headrace.plan.model import Plan
 from headrace.run.archiving import Archiving
 from headrace.run.classes import kept, stable_home
+from headrace.run.jvm import ended_if_interrupted
 from headrace.run.pipeline import Pipeline
 from headrace.run.session import local_session
 
@@ -34,8 +35,9 @@ def rehearse(plan: Plan, config: Config) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         os.environ["SPARK_HOME"] = str(stable_home(file))
         session = local_session("headrace prepare", keep_classes=fresh)
-        _perform(plan, config, session)
-        _end(session)
+        with ended_if_interrupted():
+            _perform(plan, config, session)
+            _end(session)
         fresh.replace(file)
     except OSError as error:
         hint = "Run it as somebody who may write there; Headrace also works without."

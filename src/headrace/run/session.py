@@ -6,20 +6,25 @@ Whoever brings a session of their own keeps their settings; what Headrace's mean
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from headrace.errors import HeadraceError
 from headrace.machine import JAVA_OPTIONS, find_java
 from headrace.run.avro import LIMITING
 from headrace.run.classes import keeping, starting
+from headrace.run.jvm import ended_if_interrupted, killed_if_interrupted
 from headrace.run.python_workers import start_worker_host
+from headrace.run.spark_failure import cause_of, is_spark_error
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 COLLECTOR = "-XX:+UseParallelGC"
@@ -87,7 +92,8 @@ def local_session(
         builder = builder.config(key, value)
     classes = keeping(keep_classes) if keep_classes else starting(java)
     builder = builder.config(DRIVER_OPTIONS, f"{SETTINGS[DRIVER_OPTIONS]} {_collector()} {classes}")
-    session = builder.getOrCreate()
+    with killed_if_interrupted():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -98,7 +104,7 @@ def _collector() -> str:
     return "" if re.search(r"-XX:\+Use\w+GC\b", chosen) else COLLECTOR
 
 
-@contextmanager
+@contextlib.contextmanager
 def settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
     """While entered, a session has these settings: for what is run or started meanwhile."""
     before = {name: session.conf.get(name, None) for name in wanted}
@@ -111,11 +117,11 @@ def settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]
             session.conf.unset(name) if was is None else session.conf.set(name, was)
 
 
-@contextmanager
+@contextlib.contextmanager
 def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[SparkSession]:
     """A session for the time being, whose JVM writes to a file what it would write to stderr: that is for people.
 
-    Where one is active already, that one: whoever started it ends it.
+    Where one is active already, that one: whoever started it ends it. What fails in Spark becomes an error of ours.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -123,7 +129,7 @@ def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
-    kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     try:
         os.dup2(log, 2)
         session = local_session(name, jars=jars)
@@ -131,7 +137,23 @@ def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[
         os.dup2(kept, 2)
         os.close(kept)
         os.close(log)
-    try:
-        yield session
-    finally:
+    with ended_if_interrupted():
+        try:
+            yield session
+        except KeyboardInterrupt:
+            # Its JVM is gone, or as good as gone: there is nobody to stop it.
+            raise
+        except BaseException as error:
+            # If it is the JVM that is gone, that cannot be said again while stopping.
+            with contextlib.suppress(Py4JError):
+                session.stop()
+            # A query that cannot be meant is a defect of ours; one that fails has a cause outside.
+            if is_spark_error(error) and not isinstance(error, AnalysisException):
+                raise _failed(error, file) from error
+            raise
         session.stop()
+
+
+def _failed(error: BaseException, file: Path) -> HeadraceError:
+    hint = f"What Spark said is in {file}."
+    return HeadraceError("spark-failed", "A job of Spark has failed.", got=cause_of(error), hint=hint)

@@ -22,6 +22,7 @@ from headrace.lake.table import LakeTable
 from headrace.run.kept import rows_of
 from headrace.run.on_demand import FAILED
 from headrace.run.session import settings
+from headrace.run.spark_failure import text_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,7 +162,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = str(error)
+        said = text_of(error)
         told = _TOLD.search(said)
         if told:
             given = json.JSONDecoder().raw_decode(told.group(1))[0]
@@ -178,7 +179,7 @@ def query_explained() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        said = str(error).partition("\n")[0]
+        said = text_of(error).partition("\n")[0]
         raise DataError("bad-query", "The spine's query cannot be answered.", got=shown(said, 300)) from None
 
 

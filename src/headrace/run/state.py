@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import micros
-from headrace.errors import DataError, shown
+from headrace.errors import DataError
 from headrace.plan.model import DEDUPLICATION, TILES
 from headrace.run.progress import last_batch
+from headrace.run.spark_failure import cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -92,7 +93,7 @@ def inspect(session: SparkSession, checkpoint: Path) -> dict[str, Held]:
         except PySparkException as error:
             if not left:
                 message = "The state of a query cannot be read from its checkpoint."
-                raise DataError("state-unreadable", message, got=shown(str(error), 200)) from error
+                raise DataError("state-unreadable", message, got=cause_of(error)) from error
     return {}
 
 

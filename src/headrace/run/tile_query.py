@@ -31,6 +31,7 @@ from headrace.run.publish import Place, progress_message, tiles_to_changelog
 from headrace.run.reach import happens_in_stream
 from headrace.run.real_time_progress import RealTimeProgress
 from headrace.run.session import settings
+from headrace.run.spark_failure import text_of
 from headrace.run.tiles import Target, admitted_once, changelog, tiles
 from headrace.store.changelog import HandOver
 
@@ -121,7 +122,7 @@ class TileQuery:
         Spark gives a Python worker ten seconds to start, which a busy machine may not have for it: that is tried again.
         """
         error = None if self.query.isActive else self.query.exception()
-        if error is not None and NO_WORKER in str(error) and self._tried_again < TRIES:
+        if error is not None and NO_WORKER in text_of(error) and self._tried_again < TRIES:
             self._tried_again += 1
             _logger.warning("query %s is started again: %s", self.query.name, NO_WORKER)
             self.start()

@@ -128,7 +128,6 @@ class Host:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         self._selector.close()
         self._listener.close()
         os.close(self._driver)

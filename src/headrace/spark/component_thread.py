@@ -20,6 +20,7 @@ from headrace.backoff import FIRST, LONGEST, Backoff
 from headrace.clock import Clock, SystemClock, show_time
 from headrace.disk import as_full, is_full
 from headrace.errors import HeadraceError
+from headrace.run.spark_failure import cause_of, traceback_of
 from headrace.spark.component import Component
 
 STARTING, RUNNING, RESTARTING, HUNG, STOPPED = "starting", "running", "restarting", "hung", "stopped"
@@ -148,15 +149,12 @@ class ComponentThread:
         """Note a failure and wait before the next start."""
         now = self._now()
         self.is_ready = False
-        self.error = str(error) or type(error).__name__
-        if is_full(error):
-            self.error = f"It waits for space. {as_full(error).brief}"
-        elif isinstance(error, HeadraceError):
-            self.error = error.brief
+        self.error = f"It waits for space. {as_full(error).brief}" if is_full(error) else cause_of(error)
+        if isinstance(error, HeadraceError) and not is_full(error):
             is_refusal = error.exit_code in REFUSALS and error.code not in MENDED
             if not self._steps and is_refusal and self._room():
                 self.refusal = error
-        _logger.error("%s has failed: %s", self.name, self.error, exc_info=error)
+        _logger.error("%s has failed: %s\n%s", self.name, self.error, traceback_of(error))
         healthy = 0.0 if running_since is None else now - running_since
         delay = self._backoff.exited(at=now, healthy=healthy)
         self.restarts += 1

@@ -1,0 +1,51 @@
+"""A JVM whose work is interrupted ends before anything else; a process that only waits stands for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from headrace.run import jvm
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+
+
+def interrupted_work() -> None:
+    """A job that is waited for; whoever cleans up after it finds that the JVM does not answer."""
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(30)
+    finally:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
+@pytest.mark.parametrize("program", ["import time; print(flush=True); time.sleep(600)", STUBBORN])
+def test_an_interrupt_ends_the_jvm_and_stays_an_interrupt(monkeypatch, program):
+    monkeypatch.setattr(jvm, "GRACE", 0.1)
+    forgotten: list[bool] = []
+    monkeypatch.setattr(jvm, "_forget", lambda: forgotten.append(True))
+    process = subprocess.Popen([sys.executable, "-S", "-c", program], stdout=subprocess.PIPE)
+    with process:
+        process.stdout.readline()
+        monkeypatch.setattr(jvm, "_process", lambda: process)
+        before = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), jvm.ended_if_interrupted():
+            interrupted_work()
+        assert process.poll() is not None
+    assert forgotten == [True]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_failure_that_is_no_interrupt_stays_what_it_is(monkeypatch):
+    with subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"]) as process:
+        monkeypatch.setattr(jvm, "_process", lambda: process)
+        with pytest.raises(Py4JNetworkError), jvm.ended_if_interrupted():
+            raise Py4JNetworkError("Answer from Java side is empty")
+        assert process.poll() is None
+        process.kill()
