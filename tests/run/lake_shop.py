@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import headrace as hr
 from headrace import config
@@ -54,5 +55,6 @@ class Shop:
         """The newest commit of a stream's silver table."""
         return max(Path(config.names(self.config).path("lake"), stream, SILVER, "_delta_log").glob("*.json"))
 
-    def said(self, component: object, name: str) -> dict:
+    def said(self, component: LateLanes | Archiving, name: str) -> Any:
+        """What a component last said of itself."""
         return last_status(component.log, config.names(self.config).topic(STATUS), [name])[name][1]
