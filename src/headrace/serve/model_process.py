@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from headrace.errors import HeadraceError
 from headrace.machine import collect_seldom
+from headrace.printable import quote_logs
 from headrace.serve.scoring_wire import FAULT, Fault, Frames, Started, Told, fault_of, framed, read_asked
 
 SLICE = 0.05
@@ -48,6 +49,7 @@ class Scores(Protocol):
 
 def main(given: Sequence[str]) -> int:
     """Load a version, say whether it can score, and score until the socket ends."""
+    quote_logs()
     folder, model, version, descriptor, parent = given
     _end_with(int(parent))
     # Ctrl-C reaches every process of a terminal; who has asked is answered all the same.
