@@ -51,9 +51,9 @@ class Shop:
     def archiving(self) -> Archiving:
         return Archiving(PLAN, self.config, None, self.clock)
 
-    def newest(self, stream: str = "payments") -> Path:
-        """The newest commit of a stream's silver table."""
-        return max(Path(config.names(self.config).path("lake"), stream, SILVER, "_delta_log").glob("*.json"))
+    def newest(self, table: str = SILVER) -> Path:
+        """The newest commit of a table of payments."""
+        return max(config.names(self.config).path("lake", "payments", table, "_delta_log").glob("*.json"))
 
     def said(self, component: LateLanes | Archiving, name: str) -> Any:
         """What a component last said of itself."""
