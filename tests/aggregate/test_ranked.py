@@ -17,7 +17,7 @@ from headrace.aggregate.ranked import MOST, Ranked, is_ranked, read_ranked, writ
 from headrace.schema.types import Float
 
 MONOID = Quantiles(Float())
-SHARES = (0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 1.0)
+SHARES = (0.0, 0.25, 0.5, 0.99, 1.0)
 
 SPREADS: dict[str, Callable[[random.Random], float]] = {
     "amounts": lambda draws: round(draws.lognormvariate(3, 2), 2),
@@ -51,9 +51,9 @@ def in_levels(tiles: Sequence[bytes], width: int) -> bytes:
 
 @pytest.mark.parametrize("spread", SPREADS)
 def test_the_same_tiles_give_the_same_bytes_in_any_order_and_through_any_levels(spread: str) -> None:
-    tiles, _ = tiles_of(spread, 24, 1_000)
+    tiles, _ = tiles_of(spread, 12, 600)
     whole, draws = MONOID.fold(tiles), random.Random(7)
-    assert {in_levels(tiles, width) for width in (2, 3, 5, 24)} == {whole}
+    assert {in_levels(tiles, width) for width in (2, 5, 12)} == {whole}
     for _ in range(3):
         draws.shuffle(tiles)
         assert in_levels(tiles, draws.randint(2, 9)) == whole
@@ -65,7 +65,7 @@ def test_the_same_tiles_give_the_same_bytes_in_any_order_and_through_any_levels(
 
 @pytest.mark.parametrize("spread", SPREADS)
 def test_quantiles_of_many_tiles_are_within_the_error_of_the_sketches(spread: str) -> None:
-    tiles, values = tiles_of(spread, 12, 2_000)
+    tiles, values = tiles_of(spread, 6, 1_500)
     events = [(0, "id", value) for value in values]
     state = MONOID.fold(tiles)
     for q in SHARES:
@@ -76,7 +76,7 @@ def test_quantiles_of_many_tiles_are_within_the_error_of_the_sketches(spread: st
 @pytest.mark.parametrize("spread", SPREADS)
 def test_what_is_kept_has_a_bound_and_all_of_the_weight(spread: str) -> None:
     draws = random.Random(spread)
-    values = [SPREADS[spread](draws) for _ in range(5 * MOST)]
+    values = [SPREADS[spread](draws) for _ in range(2 * MOST)]
     ranked = read_ranked(MONOID.fold([MONOID.lift(value, 0, "") for value in values]))
     assert len(ranked.values) <= MOST
     assert ranked.weights.sum() == len(values)

@@ -19,6 +19,7 @@ from headrace.config import names
 from headrace.history.scratch import scratch
 from headrace.run.verdict import count_verdicts, judge
 from headrace.topics import open_log
+from tests.moments import refuse_numbers_in
 from tests.test_imports import HEAVY, loaded
 
 PATIENCE = 120.0
@@ -65,6 +66,7 @@ def ask(shop, *arguments):
     process = start(shop, *arguments, "--json")
     out, err = process.communicate(timeout=PATIENCE)
     assert out, err
+    refuse_numbers_in(out)
     return process.returncode, json.loads(out), err
 
 

@@ -29,6 +29,7 @@ from headrace.run.spreads import score_reference
 from headrace.testing import FakeClock
 from headrace.topics import ALERTS, INCIDENTS
 from tests.evaluate.shop import by_id, plan, risk
+from tests.moments import refuse_numbers_in
 from tests.streams import BASE
 
 AMOUNT = Reference(
@@ -148,7 +149,9 @@ def asked(world, *words):
 
     verb, *rest = words
     command = {"drift": drift.command, "incidents": incidents.command}[verb]
-    return CliRunner().invoke(command, [*rest, "--project", str(world.folder)], standalone_mode=False)
+    found = CliRunner().invoke(command, [*rest, "--project", str(world.folder)], standalone_mode=False)
+    refuse_numbers_in(found.output)
+    return found
 
 
 def test_the_verbs_show_an_incident_and_let_people_close_it(world, tmp_path):

@@ -52,9 +52,10 @@ class Shop:
     def archiving(self) -> Archiving:
         return Archiving(PLAN, self.config, None, self.clock)
 
-    def newest(self, stream: str = "payments") -> Path:
-        """The newest commit of a stream's silver table."""
-        return max(Path(config.names(self.config).path("lake"), stream, SILVER, "_delta_log").glob("*.json"))
+    def newest(self, table: str = SILVER) -> Path:
+        """The newest commit of a table of payments."""
+        return max(config.names(self.config).path("lake", "payments", table, "_delta_log").glob("*.json"))
 
-    def said(self, component: Any, name: str) -> Any:
+    def said(self, component: LateLanes | Archiving, name: str) -> Any:
+        """What a component last said of itself."""
         return last_status(component.log, config.names(self.config).topic(STATUS), [name])[name][1]

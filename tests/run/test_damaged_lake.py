@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from headrace.errors import HeadraceError
+from headrace.lake.layout import BRONZE
 from headrace.run import archiving
 from headrace.run.late_lanes import has_passed, publish_once
 from headrace.standing import alarms
@@ -54,15 +55,21 @@ def test_a_late_lane_waits_says_why_and_goes_on_when_its_lake_is_mended(shop, cu
     lanes.stop()
 
 
-def test_a_lake_that_is_cut_off_while_its_lane_runs_is_waited_for_too(shop):
-    lanes = shop.lanes()
+@pytest.mark.parametrize("ahead", [0, 1], ids=["a commit that was read", "the next commit"])
+def test_a_lake_that_is_cut_off_while_its_components_run_is_waited_for_too(shop, ahead, monkeypatch):
+    monkeypatch.setattr(archiving, "TELL", 0.0)
+    lanes, archive = shop.lanes(), shop.archiving()
     lanes.step()
+    archive.step()
     commit, whole = shop.newest(), shop.newest().read_bytes()
-    fill_next = commit.with_name(f"{int(commit.stem) + 1:020}.json")
-    fill_next.write_bytes(whole[:40])
+    commit.with_name(f"{int(commit.stem) + ahead:020}.json").write_bytes(whole[:40])
     lanes.step()
+    archive.step()
+    archive.tell(now=True)
     assert len(alarms(shop.said(lanes, "late"))) == 1
+    assert len(alarms(shop.said(archive, "archive"))) == (1 - ahead), "it looks at the next commit when it adds one"
     lanes.stop()
+    archive.stop()
 
 
 def test_a_run_that_follows_waits_for_a_lane_whose_lake_cannot_be_used(shop, cut_off):
@@ -104,6 +111,16 @@ def test_a_stream_whose_lake_breaks_stays_as_it_was_told_last(shop, monkeypatch)
     archive.step()
     said = shop.said(archive, "archive")
     assert (said["streams"], len(said["alarms"])) == (before, 2)
+    archive.stop()
+
+
+def test_a_lake_that_breaks_before_a_stream_is_told_of_is_waited_for_too(shop):
+    archive = shop.archiving()
+    before = shop.said(archive, "archive")["streams"]
+    shop.newest(BRONZE).write_bytes(b"{")
+    archive.tell(now=True)
+    said = shop.said(archive, "archive")
+    assert (said["streams"], len(said["alarms"])) == (before, 1)
     archive.stop()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from headrace.run.session import COLLECTOR, _collector
+from headrace.run.session import COLLECTOR, UMASK, _collector
 
 
 @pytest.mark.parametrize("name", ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"])
@@ -17,3 +19,10 @@ def test_a_collector_that_the_user_has_chosen_is_the_only_one(monkeypatch, name,
         monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv(name, given)
     assert _collector() == expected
+
+
+@pytest.mark.spark
+def test_spark_writes_files_with_the_umask_of_the_process(spark):
+    umask = os.umask(0o077)
+    os.umask(umask)
+    assert spark.sparkContext.getConf().get(UMASK) == f"{umask:03o}"

@@ -11,7 +11,7 @@ import pytest
 import headrace as hr
 from headrace import project
 from headrace.cli.init import create
-from headrace.clock import MINUTE, SECOND, show_time
+from headrace.clock import MINUTE, SECOND, micros, show_time
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.record import Message
 from headrace.plan.build import build
@@ -182,7 +182,7 @@ def what_was_dropped_is_recovered_from_the_lake(pipeline):
     assert (told["tile_sets"]["payments.by_card"]["run"], told["alarms"]) == ("2", [])
     assert events_in_tiles(pipeline.log, "1") == 202
     said = newest_progress(pipeline.log, "2")
-    assert NOW < said.late_as_of <= said.as_of, "it says how far the late lane is"
+    assert micros(NOW) < said.late_as_of <= said.as_of, "it says how far the late lane is"
     assert events_in_tiles(pipeline.log, "2") == 205
 
 

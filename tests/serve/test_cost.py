@@ -173,8 +173,8 @@ SHAPES: dict[str, Callable[[int], str]] = {
 def readers() -> dict[str, Callable[[bytes], Any]]:
     """Everything that reads a body, by what it takes the body for."""
     event = decoder(schema_of(FIELDS))
-    at_once: Any = World().serving.app._at_once
-    reads = at_once.__self__._reads
+    app: Any = World().serving.app
+    reads = app._at_once.__self__._reads
     requests = Requests(habits)
 
     def events(kind: str) -> Callable[[bytes], Any]:

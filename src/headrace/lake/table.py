@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.disk import translated
 from headrace.errors import DataError, MachineError, shown
@@ -157,7 +157,8 @@ class LakeTable:
 
     def counter(self, name: str) -> int | None:
         """A named counter, or None when no commit has moved it."""
-        return self._table.transaction_version(name)
+        with reading(self.uri):
+            return self._table.transaction_version(name)
 
     @translated()
     def commit(self, files: Iterable[DataFile], counters: Mapping[str, int]) -> None:
@@ -187,7 +188,8 @@ class LakeTable:
     def files(self, column: str | None = None, spans: Sequence[tuple[int, int]] = ()) -> list[str]:
         """Addresses of the files; with a column of moments, of those that may hold one within the spans [low, high]."""
         if column is None:
-            return self._table.file_uris()
+            with reading(self.uri):
+                return self._table.file_uris()
         root = self._table.table_uri.rstrip("/")
         return [f"{root}/{path}" for path in self._among(column, spans).column("path").to_pylist()]
 
@@ -203,11 +205,16 @@ class LakeTable:
         """The greatest moment that the files are known to hold; None when there is none."""
         return max(self._known("max", column), default=None)
 
+    def _actions(self) -> Any:
+        """What the log says of each file. The log may be read anew for it, so it may have been damaged since."""
+        with reading(self.uri):
+            return self._table.get_add_actions(flatten=True)
+
     def _known(self, end: str, column: str) -> list[int]:
         """What the log says of an end of each file's moments."""
         import pyarrow as pa
 
-        actions = pa.table(self._table.get_add_actions(flatten=True))
+        actions = pa.table(self._actions())
         found = actions.column(f"{end}.{column}").cast(pa.int64()).to_pylist() if actions.num_rows else []
         return [moment for moment in found if moment is not None]
 
@@ -216,7 +223,7 @@ class LakeTable:
         import numpy as np
         import pyarrow as pa
 
-        actions = pa.table(self._table.get_add_actions(flatten=True))
+        actions = pa.table(self._actions())
         if not actions.num_rows:
             return actions
         low, high = (

@@ -173,7 +173,9 @@ class Archiving:
             return
         self._told = time.monotonic()
         # A stream that waits stays as it was told last.
-        self._streams |= {name: self._stream(name) for name in self.archives}
+        for name in list(self.archives):
+            with self._waiting_for_lake(name):
+                self._streams[name] = self._stream(name)
         told = {
             "component": COMPONENT,
             "at": self.clock.now(),

@@ -69,6 +69,10 @@ SETTINGS: dict[str, str] = {
 }
 
 
+UMASK = "spark.hadoop.fs.permissions.umask-mode"
+"""What others may not do with the files that Spark writes, checkpoints above all."""
+
+
 def local_session(
     name: str,
     slots: int = 2,
@@ -88,7 +92,7 @@ def local_session(
     # Behind Spark's own jars, not before them: kept classes are good for a classpath that begins as theirs did.
     os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, jars))
     builder = SparkSession.builder.master(f"local[{slots}]").appName(name)
-    for key, value in {**SETTINGS, **options}.items():
+    for key, value in {**SETTINGS, UMASK: _umask(), **options}.items():
         builder = builder.config(key, value)
     classes = keeping(keep_classes) if keep_classes else starting(java)
     builder = builder.config(DRIVER_OPTIONS, f"{SETTINGS[DRIVER_OPTIONS]} {_collector()} {classes}")
@@ -96,6 +100,13 @@ def local_session(
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _umask() -> str:
+    """This process's umask, which Hadoop's file systems do not look at by themselves."""
+    now = os.umask(0o077)
+    os.umask(now)
+    return f"{now:03o}"
 
 
 def _collector() -> str:

@@ -112,7 +112,7 @@ def _foreign_host(hosts: list[bytes]) -> DataError:
 
 def _foreign_origin(origins: list[bytes]) -> DataError:
     message = "A page of another origin has no answer."
-    hint = "Let the page's own server ask, or send an API key as `Authorization: Bearer KEY`."
+    hint = "Let the page's own server ask, or set API keys and send one as `Authorization: Bearer KEY`."
     return DataError("foreign-origin", message, got=_got("Origin", origins), hint=hint)
 
 

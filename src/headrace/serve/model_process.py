@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from headrace.errors import HeadraceError
 from headrace.machine import collect_seldom, end_with
+from headrace.printable import quote_logs
 from headrace.serve.scoring_wire import FAULT, Fault, Frames, Started, Told, fault_of, framed, read_asked
 
 SLICE = 0.05
@@ -45,6 +46,7 @@ class Scores(Protocol):
 
 def main(given: Sequence[str]) -> int:
     """Load a version, say whether it can score, and score until the socket ends."""
+    quote_logs()
     folder, model, version, descriptor, parent = given
     end_with(int(parent))
     # Ctrl-C reaches every process of a terminal; who has asked is answered all the same.
