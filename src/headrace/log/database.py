@@ -164,7 +164,8 @@ def translated(path: Path) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", None) or type(error).__name__
         got = f"{name}: {error}"
         if name in FULL or (name.startswith(WITHOUT_ROOM) and not has_room(path.parent)):
-            message = "The log cannot grow: its disk is full or its quota used up."
+            what = "grow" if name in FULL else "be opened"
+            message = f"The log cannot {what}: its disk is full or its quota used up."
             hint = f"{HINT} Every record acknowledged so far is safe."
             raise DiskFullError("log-full", message, got=got, hint=hint, where=str(path)) from error
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
