@@ -79,6 +79,6 @@ class Ledger(msgspec.Struct):
 
 
 def _ended(incident: Incident) -> int:
-    """When an incident that is not under way was over: by itself, or because somebody closed it."""
-    changed = incident.changes[-1].when if incident.changes else incident.at
-    return changed if incident.recovered is None else incident.recovered
+    """When an incident that is not under way was over: by itself, or because somebody closed it after it was seen."""
+    closed = max([incident.at, *(change.when for change in incident.changes)])
+    return closed if incident.recovered is None else incident.recovered
