@@ -7,7 +7,7 @@
     row, scoring, scoring_rows   what a model gets, and its scores over HTTP
     scoring_models, scoring_lineup, scoring_child, scoring_wire, model_process   versions, each in a process
     body, events                 events in
-    front, access, limits, gate  who may ask, how much at once, who waits
+    front, callers, access, limits, gate  who may ask and from where, how much at once, who waits
     app, answering, openapi      all of it over HTTP, one shape for errors, what can be asked
     monitor, watch, looks, page, metrics   how things stand
     answers, terms, tls, connections   a process that answers, and on which terms it listens
