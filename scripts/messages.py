@@ -20,7 +20,9 @@ _PLACEHOLDER = re.compile(r"(?<![{/])\{(?!task\.)([a-z_]\w*)[^{}]*\}(?!\})")
 _GLUED_LEFT = re.compile(r"[\w.,;:!?)'\"`]$")
 _GLUED_RIGHT = re.compile(r"^[\w({`'\"]")
 _PATTERN = re.compile(r"\(\?|\[0-9|\[a-z|\[\.\]")
-_COUNTED = re.compile(r" (?:[a-z]+ )?(?!is\b|was\b|has\b|this\b|always\b|minus\b|less\b|s\b)[a-z]+s\b(?! (?:them|its))")
+_COUNTED = re.compile(
+    r" (?:[a-z]+ )?(?!as\b|is\b|was\b|has\b|this\b|always\b|minus\b|less\b|s\b)[a-z]+s\b(?! (?:them|its))"
+)
 _BEGINS = re.compile(r"[A-Z0-9'\"`{@]|--[a-z]|[a-z]+\.[a-z]")  # or a name: --json, hr.ratio
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.errors import DiskFullError, HeadraceError
+from headrace.words import show_count
 
 LEAST = 16 * 1024 * 1024
 """Free bytes below which a disk counts as full: less than this is gone before a process has started."""
@@ -81,7 +82,7 @@ def refuse_full(folder: Path) -> None:
     """Refuse to begin something that writes to a folder whose disk is full."""
     if not has_room(folder):
         message = "The disk of the data folder is full."
-        got = f"{free_bytes(folder):,} bytes are left, {LEAST:,} are needed to start"
+        got = f"{show_count(free_bytes(folder), 'byte is', 'bytes are')} left, {LEAST:,} are needed to start"
         raise DiskFullError("disk-full", message, got=got, hint="Free some space on that disk.", where=str(folder))
 
 
@@ -124,12 +125,22 @@ def _says_so(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in _NUMBERS
-    return any(text in str(error) for text in _TEXTS)
+    said = _text(error)
+    return any(text in said for text in _TEXTS)
 
 
 def _brief(error: BaseException | None) -> str:
     """What an error's text says of the disk, and not the traceback that a library may put around it."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    found = re.search(f"[^\n:]{{0,{BESIDE}}}(?:{'|'.join(map(re.escape, _TEXTS))})[^\n]{{0,{BESIDE}}}", str(error))
-    return str(error) if found is None else found[0].strip(" '\"")
+    said = _text(error)
+    found = re.search(f"[^\n:]{{0,{BESIDE}}}(?:{'|'.join(map(re.escape, _TEXTS))})[^\n]{{0,{BESIDE}}}", said)
+    return said if found is None else found[0].strip(" '\"")
+
+
+def _text(error: BaseException | None) -> str:
+    try:
+        return str(error)
+    except Exception:
+        # An error of Spark's asks a JVM for its text, which may be gone.
+        return type(error).__name__

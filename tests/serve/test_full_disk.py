@@ -13,7 +13,7 @@ import pytest
 from headrace import project
 from headrace.client.again import READ, SEND
 from headrace.client.answer import error_of
-from headrace.clock import SECOND
+from headrace.clock import SECOND, show_time
 from headrace.config import names
 from headrace.disk import LEAST
 from headrace.errors import DiskFullError
@@ -94,7 +94,7 @@ def test_a_full_disk_is_told_once_and_is_an_alarm_on_the_page_until_there_is_roo
             world.clock.advance("10s")
             world.serving.monitor.tick()
         (alarm,) = world.get("/status.json").json()["alarms"]
-        assert (alarm["kind"], alarm["since"]) == ("disk_full", since)
+        assert (alarm["kind"], alarm["since"]) == ("disk_full", show_time(since))
         assert f"is full, {LEAST - 1:,} bytes are left: reads are answered" in world.get("/").text
         assert len([each for each in caplog.records if "reads go on" in each.message]) == 1
         monkeypatch.undo()
@@ -117,7 +117,7 @@ def test_a_disk_below_the_bound_for_events_is_an_alarm_that_names_the_bound(tmp_
         world.serving.monitor._least = 1 << 60
         world.serving.monitor.tick()
         (alarm,) = world.serving.monitor.status()["alarms"]
-    assert f"below {1 << 60:,} no events are taken over HTTP (serve.min_free_disk)" in alarm["says"]
+    assert f"below {1 << 60:,} bytes no events are taken over HTTP (serve.min_free_disk)" in alarm["says"]
 
 
 def test_a_refusal_for_the_disk_counts_as_a_request_sent_away():

@@ -156,7 +156,7 @@ def compact_tables(stream: str | None, path: Path | None, env: str | None, as_js
     held = [(declared.name, name, each) for declared, tables in opened for name, each in tables.items()]
     told: list[dict[str, Any]] = []
     with (
-        if_interrupted(lambda: f"{len(told)} of {len(held)} tables are merged; no row of any has changed."),
+        if_interrupted(lambda: f"Merged tables: {len(told)} of {len(held)}. No row of any has changed."),
         bar("merging", len(held)) as advance,
     ):
         for at, (declared_name, name, each) in enumerate(held):

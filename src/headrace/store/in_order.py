@@ -25,7 +25,7 @@ class InOrder:
     >>> said = ProgressRow("ab", "1", {0: 5}, as_of=70, ordered=True)
     >>> row = TileRow("ab", "1", ("ann",), 0, "on_time", 1, positions={0: 9}, max_arrived_at=90)
     >>> InOrder(MemoryStore()).told([said, row])
-    [ProgressRow(tile_set='ab', run='1', positions={0: 9}, as_of=90, ordered=True)]
+    [ProgressRow(tile_set='ab', run='1', positions={0: 9}, as_of=90, ordered=True, late_as_of=None)]
     """
 
     def __init__(self, store: Store) -> None:

@@ -114,15 +114,15 @@ def full_alarm(folder: str, free: int, since: int, least: int = 0) -> Alarm:
 
     >>> full_alarm("data", 4_096, 0).says
     'The disk of data is full, 4,096 bytes are left: reads are answered, everything else waits for space.'
-    >>> full_alarm("data", 90_000_000, 0, 100_000_000).says
-    'The disk of data has 90,000,000 bytes left: below 100,000,000 no events are taken over HTTP (serve.min_free_disk).'
+    >>> full_alarm("d", 60_000_000, 0, 1 << 26).says
+    'The disk of d has 60,000,000 bytes left: below 67,108,864 bytes no events are taken over HTTP (serve.min_free_disk).'
     """
     if free < LEAST or not least:
-        left = f"The disk of {folder} is full, {free:,} bytes are left"
+        left = f"The disk of {folder} is full, {show_count(free, 'byte is', 'bytes are')} left"
         says = f"{left}: reads are answered, everything else waits for space."
     else:
         says = (
-            f"The disk of {folder} has {free:,} bytes left: "
-            f"below {least:,} no events are taken over HTTP (serve.min_free_disk)."
+            f"The disk of {folder} has {show_count(free, 'byte')} left: "
+            f"below {show_count(least, 'byte')} no events are taken over HTTP (serve.min_free_disk)."
         )
     return Alarm("", None, DISK, None, None, since, says)
