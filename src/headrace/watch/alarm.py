@@ -114,8 +114,8 @@ def full_alarm(folder: str, free: int, since: int, least: int = 0) -> Alarm:
 
     >>> full_alarm("data", 4_096, 0).says
     'The disk of data is full, 4,096 bytes are left: reads are answered, everything else waits for space.'
-    >>> full_alarm("d", 60_000_000, 0, 1 << 26).says
-    'The disk of d has 60,000,000 bytes left: below 67,108,864 bytes no events are taken over HTTP (serve.min_free_disk).'
+    >>> full_alarm("d", 60_000_000, 0, 1 << 9).says
+    'The disk of d has 60,000,000 bytes left: below 512 bytes no events are taken over HTTP (serve.min_free_disk).'
     """
     if free < LEAST or not least:
         left = f"The disk of {folder} is full, {show_count(free, 'byte is', 'bytes are')} left"
