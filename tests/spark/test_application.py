@@ -56,7 +56,15 @@ def shop(tmp_path):
 
 
 @pytest.fixture
-def run(spark, shop):
+def quieted(monkeypatch):
+    """The sessions that were to log nothing more; the shared one of the tests goes on logging."""
+    sessions = []
+    monkeypatch.setattr("headrace.spark.application.end_quietly", sessions.append)
+    return sessions
+
+
+@pytest.fixture
+def run(spark, shop, quieted):
     """Runs components, by name and class, in an application; gives it and the event that ends it."""
     from headrace.spark.application import SparkApplication
 
@@ -81,9 +89,10 @@ def run(spark, shop):
         started.append((thread, stop))
         return application, errors, thread
 
+    start.end = lambda: [stop.set() for _, stop in started]
     yield start
-    for thread, stop in started:
-        stop.set()
+    start.end()
+    for thread, _ in started:
         thread.join(20)
         assert not thread.is_alive()
 
@@ -100,6 +109,20 @@ def test_the_others_start_when_the_pipeline_is_ready_and_each_has_a_session_and_
     assert application.threads[1].since <= application.threads[0].since
 
 
+def test_spark_logs_nothing_of_the_jobs_that_an_orderly_end_cancels(run, spark, quieted):
+    class Last(Counter):
+        def stop(self):
+            quieted.append(self)
+
+    application, _, thread = run(archive=Last)
+    wait_until(lambda: application.threads[0].is_ready)
+    assert quieted == []
+    run.end()
+    thread.join(20)
+    assert quieted[0] is spark
+    assert isinstance(quieted[1], Last)
+
+
 def test_a_component_that_fails_takes_no_other_with_it_and_is_told_of(run, shop):
     class Failing(Counter):
         def step(self):
@@ -112,7 +135,7 @@ def test_a_component_that_fails_takes_no_other_with_it_and_is_told_of(run, shop)
     wait_until(lambda: pipeline._steps > steps + 3)
     application.look()
     said = told(shop)
-    assert said["components"]["archive"]["error"] == "the disk is full"
+    assert said["components"]["archive"]["error"] == "RuntimeError: the disk is full."
     assert [alarm["kind"] for alarm in said["alarms"]] == ["component_restarting"]
     written = json.loads(names(shop.config).path("run", "spark.json").read_text())
     assert written["components"]["pipeline"]["ready"]

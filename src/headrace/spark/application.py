@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
@@ -25,7 +26,7 @@ from headrace.errors import HeadraceError, MachineError
 from headrace.log.protocol import Log
 from headrace.plan.capability import refuse_impossible_mode
 from headrace.plan.model import Plan
-from headrace.run.session import local_session
+from headrace.run.session import end_quietly, local_session
 from headrace.run.slots import slots
 from headrace.spark.component import Component
 from headrace.spark.component_thread import HUNG, RESTARTING, ComponentThread
@@ -44,7 +45,7 @@ LOOK = 1.0
 FIRST_ALONE = 30.0
 """Seconds after which the others start although the pipeline is not ready: they must not wait for ever."""
 DRAIN = 6.0
-"""Seconds that components have to end by themselves."""
+"""Seconds that components have to end by themselves, all together."""
 SCHEDULING = {"spark.scheduler.mode": "FAIR"}
 SETTINGS = {"archive": {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.maxRecordsPerBatch": "20000"}}
 """What a component's session has of its own."""
@@ -91,6 +92,7 @@ class SparkApplication:
             self._start(stop)
             while not stop.wait(LOOK):
                 self.look()
+            end_quietly(self._session)
         finally:
             self.stop()
 
@@ -146,8 +148,9 @@ class SparkApplication:
         for thread in self.threads:
             if thread.name != PIPELINE:
                 thread.cancel()
+        deadline = time.monotonic() + DRAIN
         for thread in self.threads:
-            thread.join(DRAIN)
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._log.close()
 
 
