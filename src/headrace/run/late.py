@@ -9,6 +9,7 @@ it. Which events these are is `run.reach`'s business.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FRESH = "~fresh"
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,10 @@ def _joined(spans: list[tuple[int, int]], most: int = 50) -> list[tuple[int, int
 
 
 def _read(file: Path) -> dict[int, int]:
-    if not file.is_file():
+    try:
+        return {int(partition): int(offset) for partition, offset in json.loads(file.read_text("utf-8")).items()}
+    except FileNotFoundError:
         return {}
-    return {int(partition): offset for partition, offset in json.loads(file.read_text("utf-8")).items()}
+    except (ValueError, AttributeError, TypeError):
+        _logger.error("%s cannot be read: the late lane is published again, which changes nothing", file)
+        return {}
