@@ -13,7 +13,7 @@ from headrace.config import Names, names, parse
 from headrace.errors import DataError, MachineError
 from headrace.log import MemoryLog
 from headrace.log.record import Message
-from headrace.run.checkpoint_damage import ASIDE, damage_of, renew
+from headrace.run.checkpoint_damage import ASIDE, Fill, damage_of, renew
 from headrace.run.late import _read as read_late
 from headrace.run.late import late_file
 from headrace.run.progress import batch_end
@@ -64,7 +64,7 @@ def test_a_file_that_is_cut_off_is_damage_with_its_sums_and_without(tmp_path, fi
     place.write_bytes(cut)
     if not summed:
         place.with_name(f".{place.name}.crc").unlink()
-    assert file in damage_of(tmp_path)
+    assert (damage_of(tmp_path) or "").startswith(file)
 
 
 def test_a_file_that_is_missing_or_has_other_numbers_is_damage(tmp_path):
@@ -103,6 +103,7 @@ class Shop:
             self.log.start_offsets = lambda topic: {0: removed if topic == SOURCE else 0}  # type: ignore[method-assign]
         self.runs = Runs(self.log, self.named.topic(RUNS))
         self.filled: list[str] = []
+        self.fill: Fill = self._fill
 
     def damage(self, run: str) -> Path:
         """Cut off the offsets of a run."""
@@ -110,7 +111,7 @@ class Shop:
         (place / "offsets/3").write_bytes(b"")
         return place
 
-    def fill(self, tile_set):
+    def _fill(self, tile_set):
         made = begun("2", FILLED)
         self.runs.say(made)
         self.filled.append(tile_set.id)

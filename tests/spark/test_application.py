@@ -58,13 +58,19 @@ def shop(tmp_path):
 @pytest.fixture
 def quieted(monkeypatch):
     """The sessions that were to log nothing more; the shared one of the tests goes on logging."""
-    sessions = []
+    sessions = list[object]()
     monkeypatch.setattr("headrace.spark.application.end_quietly", sessions.append)
     return sessions
 
 
 @pytest.fixture
-def run(spark, shop, quieted):
+def ends():
+    """The event that ends each application."""
+    return list[threading.Event]()
+
+
+@pytest.fixture
+def run(spark, shop, quieted, ends):
     """Runs components, by name and class, in an application; gives it and the event that ends it."""
     from headrace.spark.application import SparkApplication
 
@@ -87,12 +93,12 @@ def run(spark, shop, quieted):
         thread = threading.Thread(target=work)
         thread.start()
         started.append((thread, stop))
+        ends.append(stop)
         return application, errors, thread
 
-    start.end = lambda: [stop.set() for _, stop in started]
     yield start
-    start.end()
-    for thread, _ in started:
+    for thread, stop in started:
+        stop.set()
         thread.join(20)
         assert not thread.is_alive()
 
@@ -109,16 +115,16 @@ def test_the_others_start_when_the_pipeline_is_ready_and_each_has_a_session_and_
     assert application.threads[1].since <= application.threads[0].since
 
 
-def test_spark_logs_nothing_of_the_jobs_that_an_orderly_end_cancels(run, spark, quieted):
+def test_spark_logs_nothing_of_the_jobs_that_an_orderly_end_cancels(run, spark, quieted, ends):
     class Last(Counter):
         def stop(self):
             quieted.append(self)
 
-    application, _, thread = run(archive=Last)
+    application, _, _ = run(archive=Last)
     wait_until(lambda: application.threads[0].is_ready)
     assert quieted == []
-    run.end()
-    thread.join(20)
+    ends[0].set()
+    wait_until(lambda: len(quieted) == 2)
     assert quieted[0] is spark
     assert isinstance(quieted[1], Last)
 
