@@ -97,6 +97,7 @@ CODES: dict[str, str] = {
     # Spark
     "spark-failed": "A job or query of Spark has failed.",
     # the state that queries keep
+    "checkpoint-damaged": "A file of a query's checkpoint is cut off, empty or not what was written.",
     "state-unreadable": "The state of a query cannot be read from its checkpoint.",
     # the store
     "store-busy": "The rows of a key changed at every one of many reads.",

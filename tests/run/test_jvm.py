@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 
 from headrace.run import jvm
+from headrace.run.session import end_quietly
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 
@@ -49,3 +52,16 @@ def test_a_failure_that_is_no_interrupt_stays_what_it_is(monkeypatch):
             raise Py4JNetworkError("Answer from Java side is empty")
         assert process.poll() is None
         process.kill()
+
+
+def test_a_quiet_end_is_quiet_also_when_the_jvm_is_gone(monkeypatch):
+    levels: list[str] = []
+
+    def set_level(level: str) -> None:
+        levels.append(level)
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    logger = logging.getLogger("py4j")
+    monkeypatch.setattr(logger, "level", logger.level)
+    end_quietly(SimpleNamespace(sparkContext=SimpleNamespace(setLogLevel=set_level)))
+    assert (levels, logger.level) == (["OFF"], logging.CRITICAL)

@@ -56,7 +56,21 @@ def shop(tmp_path):
 
 
 @pytest.fixture
-def run(spark, shop):
+def quieted(monkeypatch):
+    """The sessions that were to log nothing more; the shared one of the tests goes on logging."""
+    sessions = list[object]()
+    monkeypatch.setattr("headrace.spark.application.end_quietly", sessions.append)
+    return sessions
+
+
+@pytest.fixture
+def ends():
+    """The event that ends each application."""
+    return list[threading.Event]()
+
+
+@pytest.fixture
+def run(spark, shop, quieted, ends):
     """Runs components, by name and class, in an application; gives it and the event that ends it."""
     from headrace.spark.application import SparkApplication
 
@@ -79,6 +93,7 @@ def run(spark, shop):
         thread = threading.Thread(target=work)
         thread.start()
         started.append((thread, stop))
+        ends.append(stop)
         return application, errors, thread
 
     yield start
@@ -100,6 +115,20 @@ def test_the_others_start_when_the_pipeline_is_ready_and_each_has_a_session_and_
     assert application.threads[1].since <= application.threads[0].since
 
 
+def test_spark_logs_nothing_of_the_jobs_that_an_orderly_end_cancels(run, spark, quieted, ends):
+    class Last(Counter):
+        def stop(self):
+            quieted.append(self)
+
+    application, _, _ = run(archive=Last)
+    wait_until(lambda: application.threads[0].is_ready)
+    assert quieted == []
+    ends[0].set()
+    wait_until(lambda: len(quieted) == 2)
+    assert quieted[0] is spark
+    assert isinstance(quieted[1], Last)
+
+
 def test_a_component_that_fails_takes_no_other_with_it_and_is_told_of(run, shop):
     class Failing(Counter):
         def step(self):
@@ -112,7 +141,7 @@ def test_a_component_that_fails_takes_no_other_with_it_and_is_told_of(run, shop)
     wait_until(lambda: pipeline._steps > steps + 3)
     application.look()
     said = told(shop)
-    assert said["components"]["archive"]["error"] == "the disk is full"
+    assert said["components"]["archive"]["error"] == "RuntimeError: the disk is full."
     assert [alarm["kind"] for alarm in said["alarms"]] == ["component_restarting"]
     written = json.loads(names(shop.config).path("run", "spark.json").read_text())
     assert written["components"]["pipeline"]["ready"]

@@ -12,21 +12,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.clock import MINUTE, SECOND, Clock
+from headrace.clock import HOUR, MINUTE, SECOND, Clock
 from headrace.config import Config, names
 from headrace.define.stream import Stream
 from headrace.errors import HeadraceError
 from headrace.log.kafka import KafkaLog
 from headrace.plan.model import Plan, TileSet
 from headrace.run.admit import judged
+from headrace.run.backfilling import run_backfill
 from headrace.run.change_over import ChangeOver
+from headrace.run.checkpoint_damage import renew
 from headrace.run.late_lanes import COMPONENT as LATE
 from headrace.run.late_lanes import has_passed, late_as_of
 from headrace.run.pace import Pace
 from headrace.run.publish import Place
 from headrace.run.records import real_time_stream, sink_options, stream_of
 from headrace.run.recovery import Recovery
-from headrace.run.runs import checkpoint_of
+from headrace.run.runs import Runs, checkpoint_of
 from headrace.run.source import register
 from headrace.run.spark_failure import cause_of
 from headrace.run.stall import EVERY, StallDetector
@@ -37,7 +39,8 @@ from headrace.schema.registry_ids import registry_of
 from headrace.schema.writers import writers_of
 from headrace.store.changelog import HandOver
 from headrace.store.runs import FIRST_RUN
-from headrace.topics import STATUS, create, last_status, open_log, topics
+from headrace.topics import RUNS, STATUS, create, last_status, open_log, topics
+from headrace.watch.alarm import Alarm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 MOST_PER_BATCH = 200_000
 COMPACT = 10 * MINUTE
+SHOWN = HOUR
+"""How long it is an alarm that a run had to begin anew."""
 
 
 class Pipeline:
@@ -65,10 +70,26 @@ class Pipeline:
         }
         self.recovery = Recovery(config, session, clock)
         self.status = Status(self.log, self.named.topic(STATUS), clock)
+        self.renewals = self._renew()
         self.runs = ChangeOver(plan, self.named, self.log, clock, self._has_late_lane, self.status, self._tile)
         self._stalls, self._looked_for_stalls = StallDetector(), clock.now()
         self._compacted = clock.now()
         self._looked_at_late = 0
+
+    def _renew(self) -> list[Alarm]:
+        """What goes on instead of runs whose checkpoints cannot be loaded."""
+        runs = Runs(self.log, self.named.topic(RUNS))
+        runs.look()
+        found = [renew(tile_set, self.named, self.log, runs, self._fill) for tile_set in self.plan.tile_sets]
+        return [
+            Alarm(each.tile_set.stream.name, None, "checkpoint_damaged", None, None, self.clock.now(), each.says)
+            for each in found
+            if each is not None
+        ]
+
+    def _fill(self, tile_set: TileSet) -> HandOver:
+        (done,) = run_backfill(self.config, [tile_set], self.session, self.clock)
+        return done.hand_over
 
     @property
     def queries(self) -> list[StreamingQuery]:
@@ -137,7 +158,8 @@ class Pipeline:
         for tile in self.runs.tiles:
             if (said := tile.progress()) is not None:
                 self.log.append_batch(tile.topic, [said])
-        self.status.publish(self.runs.serving, self.runs.told(), self.runs.following)
+        recent = [alarm for alarm in self.renewals if self.clock.now() - alarm.since < SHOWN]
+        self.status.publish(self.runs.serving, self.runs.told(), self.runs.following, recent)
         for tile in self.runs.serving:
             if self.status.of(tile).lost:
                 self.recovery.want(tile.tile_set, tile.target.run)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from headrace.clock import MILLISECOND, Clock
 from headrace.define.stream import Stream
+from headrace.errors import DataError
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.run.verdict import reader
@@ -38,10 +39,14 @@ def batch_end(checkpoint: Path, batch: int) -> dict[int, int]:
     The file has a version line, a line of metadata and one line per source; our queries have one source. Spark's own
     Kafka source writes the topic around the offsets.
     """
-    lines = (checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
-    said = json.loads(lines[SOURCE])
-    (inner,) = said.values() if said and all(isinstance(value, dict) for value in said.values()) else (said,)
-    return {int(partition): offset for partition, offset in inner.items()}
+    file = checkpoint / "offsets" / str(batch)
+    try:
+        said = json.loads(file.read_text("utf-8").splitlines()[SOURCE])
+        (inner,) = said.values() if said and all(isinstance(value, dict) for value in said.values()) else (said,)
+        return {int(partition): int(offset) for partition, offset in inner.items()}
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
+        message, hint = "A file of a query's checkpoint cannot be read.", "The next start goes on with another run."
+        raise DataError("checkpoint-damaged", message, got=f"{checkpoint.name}/offsets/{batch}", hint=hint) from error
 
 
 def translate(checkpoint: Path, topic: str | None, faults: FaultPoints = NO_FAULTS) -> None:

@@ -7,6 +7,7 @@ Whoever brings a session of their own keeps their settings; what Headrace's mean
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -113,6 +114,17 @@ def _collector() -> str:
     """The garbage collector's option, unless the user has chosen one: Java takes no two."""
     chosen = " ".join(os.environ.get(name, "") for name in (JAVA_OPTIONS, "JAVA_TOOL_OPTIONS"))
     return "" if re.search(r"-XX:\+Use\w+GC\b", chosen) else COLLECTOR
+
+
+def end_quietly(session: SparkSession) -> None:
+    """Have Spark and the way to it log nothing more: in an orderly end jobs are cancelled, and each would say so.
+
+    A batch that is cut off by it leaves nothing, and is run again at the next start.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # If the JVM is gone, it is quiet.
+    with contextlib.suppress(Py4JError):
+        session.sparkContext.setLogLevel("OFF")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from headrace.clock import SECOND, Clock
 from headrace.log.protocol import Log
 from headrace.run.progress import as_of
 from headrace.run.tile_status import TileStatus
+from headrace.watch.alarm import Alarm
 
 if TYPE_CHECKING:
     from headrace.run.tile_query import TileQuery
@@ -39,9 +40,16 @@ class Status:
         return held
 
     def publish(
-        self, tiles: Sequence[TileQuery], about_runs: Mapping[str, Any], following: Sequence[TileQuery] = ()
+        self,
+        tiles: Sequence[TileQuery],
+        about_runs: Mapping[str, Any],
+        following: Sequence[TileQuery] = (),
+        alarms: Sequence[Alarm] = (),
     ) -> None:
-        """Append one record under this component's key; `following` are runs on their way to take others' place."""
+        """Append one record under this component's key; `following` are runs on their way to take others' place.
+
+        `alarms` are those that no query tells of.
+        """
         now = self.clock.now()
         if now - self._last < EVERY:
             return
@@ -55,7 +63,9 @@ class Status:
             "streams": self._streams(tiles, now),
             "tile_sets": progress,
             **about_runs,
-            "alarms": [alarm.as_json() for tile in tiles for alarm in self.of(tile).alarms(now)],
+            "alarms": [
+                alarm.as_json() for alarm in (*alarms, *(each for tile in tiles for each in self.of(tile).alarms(now)))
+            ],
         }
         self.log.append(self.topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
 

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
@@ -26,7 +27,7 @@ from headrace.errors import HeadraceError, MachineError
 from headrace.log.protocol import Log
 from headrace.plan.capability import refuse_impossible_mode
 from headrace.plan.model import Plan
-from headrace.run.session import local_session
+from headrace.run.session import end_quietly, local_session
 from headrace.run.slots import slots
 from headrace.spark.component import Component
 from headrace.spark.component_thread import HUNG, RESTARTING, ComponentThread
@@ -47,7 +48,7 @@ FIRST_ALONE = 30.0
 ROOM = 4 * 1024
 """Bytes that the file for the supervisor has at the least: blanks keep room for longer words while the disk is full."""
 DRAIN = 6.0
-"""Seconds that components have to end by themselves."""
+"""Seconds that components have to end by themselves, all together."""
 SCHEDULING = {"spark.scheduler.mode": "FAIR"}
 SETTINGS = {"archive": {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.maxRecordsPerBatch": "20000"}}
 """What a component's session has of its own."""
@@ -95,6 +96,7 @@ class SparkApplication:
             self._start(stop)
             while not stop.wait(LOOK):
                 self.look()
+            end_quietly(self._session)
         finally:
             self.stop()
 
@@ -160,8 +162,9 @@ class SparkApplication:
         for thread in self.threads:
             if thread.name != PIPELINE:
                 thread.cancel()
+        deadline = time.monotonic() + DRAIN
         for thread in self.threads:
-            thread.join(DRAIN)
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._log.close()
 
 
