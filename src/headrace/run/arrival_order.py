@@ -143,8 +143,8 @@ class _Head:
 
     def take(self, moment: int, *, with_equals: bool) -> pa.RecordBatch:
         """Remove the block's rows up to a moment, and give them."""
-        side = "right" if with_equals else "left"
-        count = int(np.searchsorted(self.block.column(MOMENT).to_numpy(), moment, side=side))
+        moments = self.block.column(MOMENT).to_numpy()
+        count = int(np.searchsorted(moments, moment, side="right" if with_equals else "left"))
         taken, rest = self.block.slice(0, count), self.block.slice(count)
         self.block = rest if rest.num_rows else next(self._blocks, rest)
         return taken

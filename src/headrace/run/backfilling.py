@@ -53,7 +53,7 @@ def run_backfill(
         progress(BackfillStep(BEGIN))
         grounds = [_ground(config, tile_set, log, runs, faults) for tile_set in chosen]
         begun = [_begun(ground, session, clock) for ground in grounds]
-        done = []
+        done: list[Filled] = []
         for ground, wanted in zip(grounds, begun, strict=True):
             tell = partial(_tell_fill, progress, ground, len(done), len(grounds))
             tell(Filled(wanted, wanted.filled))
