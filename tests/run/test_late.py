@@ -8,6 +8,7 @@ import pytest
 
 import headrace as hr
 from headrace.clock import SECOND
+from headrace.lake.table import LakeTable
 from headrace.log.embedded import EmbeddedLog
 from headrace.log.record import Message
 from headrace.plan.build import build
@@ -76,7 +77,6 @@ def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_t
 
 
 def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_path, monkeypatch):
-    from headrace.run import late_events, silver
     from headrace.run.late import LateLane, Run, publish_lanes
 
     daily = hr.view(
@@ -84,13 +84,15 @@ def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_
     )
     sets = (TILES, *build([daily]).tile_sets)
     lake, clock, reads = opened(tmp_path / "lake"), FakeClock(LONG_AGO), list[str]()
-
-    def events(*given, **more):
-        reads.append("silver")
-        return silver.events(*given, **more)
-
     bring(spark, lake, wish(tmp_path / "old.jsonl", [line(n) for n in range(0, 6_000, 1_000)]), tmp_path)
-    monkeypatch.setattr(late_events, "events", events)
+    real = LakeTable.files
+
+    def files(table, *given):
+        if table is lake.silver:
+            reads.append("silver")
+        return real(table, *given)
+
+    monkeypatch.setattr(LakeTable, "files", files)
     with EmbeddedLog(tmp_path / "log", clock=clock) as log:
         for each in sets:
             log.create_topic(each.id, compacted=True)

@@ -26,6 +26,7 @@ from headrace.run.verdict import ARRIVED_AT
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
@@ -56,11 +57,14 @@ def fresh_spans(
     new = [F.expr(f"bool_or({condition})").alias(f"c{at}") for at, condition in enumerate(conditions)]
     found = rows.where(" OR ".join(conditions)).groupBy(tile).agg(*new).toArrow()
     starts = found.column("tile").to_numpy()
-    spans = []
-    for tile_set, condition in wanted:
-        mine = starts[found.column(f"c{conditions.index(condition)}").to_numpy()]
-        spans.append(_tiles(mine, tile_set.grain))
-    return joined_spans([lows for lows, _ in spans], [highs for _, highs in spans])
+    mine = [_tiles(starts[_flags(found, conditions.index(each))], tile_set.grain) for tile_set, each in wanted]
+    return joined_spans([lows for lows, _ in mine], [highs for _, highs in mine])
+
+
+def _flags(found: pa.Table, condition: int) -> NDArray[np.bool_]:
+    """In which of the tiles that were found a condition is true."""
+    flags: NDArray[np.bool_] = found.column(f"c{condition}").to_numpy()
+    return flags
 
 
 def _tiles(starts: NDArray[np.int64], grain: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
