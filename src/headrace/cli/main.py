@@ -137,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("HEADRACE_DEBUG") == "1":
             raise
-        return _defect(error)
+        refusal = _refusal(error, given)
+        return _defect(error) if refusal is None else fail(refusal, as_json=as_json)
     return code if isinstance(code, int) else 0
 
 
@@ -148,6 +149,15 @@ def _usage(error: click.ClickException) -> UsageError:
     path = context.command_path if context is not None else "headrace"
     sentence = message if message.endswith((".", "?")) else f"{message}."
     return UsageError("bad-usage", sentence, hint=f"See `{path} --help`.")
+
+
+def _refusal(error: Exception, arguments: Sequence[str]) -> HeadraceError | None:
+    """A failure of the machine with the user's files in Headrace's own form; None for a defect."""
+    if not isinstance(error, OSError | UnicodeEncodeError):
+        return None
+    from headrace.cli.unusable import as_refusal
+
+    return as_refusal(error, arguments)
 
 
 def _defect(error: Exception) -> int:
