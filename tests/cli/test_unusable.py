@@ -96,6 +96,30 @@ def test_a_rate_that_nothing_can_be_sent_at_is_refused(capsys, rate):
     assert "code: bad-usage" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "demo --rate nan",
+        "demo --rate 0",
+        "demo --seconds inf",
+        "demo --seconds -1",
+        "backfill --rate nan",
+        "backfill --wait inf",
+        "model add fraud payments.jsonl --threshold nan",
+        "model add fraud payments.jsonl --metric auc=nan",
+        "model add fraud payments.jsonl --missing amount=inf",
+        "model add fraud payments.jsonl --range nan:1",
+        "model challenge fraud 1 --share nan",
+        "logs -n 99999999999999999999",
+        "send payments payments.jsonl --batch-ms -1",
+    ],
+)
+def test_a_number_that_nothing_can_be_done_with_is_refused(capsys, words):
+    assert main(words.split()) == 2
+    assert "code: bad-usage" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("folder", ["payments.jsonl/shop", "/proc/shop", "/sys/shop"])
 @pytest.mark.usefixtures("shop")
 def test_a_project_is_not_made_where_no_folder_can_be(capsys, folder):

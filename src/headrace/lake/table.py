@@ -64,8 +64,9 @@ class LakeTable:
 
     def __init__(self, uri: str, shape: Shape, options: Mapping[str, str] | None = None) -> None:
         self.uri, self.shape, self.options = uri, shape, dict(options or {})
-        self._table = self._opened()
-        self._grow()
+        with reading(uri):
+            self._table = self._opened()
+            self._grow()
 
     @classmethod
     def there(
