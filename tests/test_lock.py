@@ -34,3 +34,10 @@ def test_every_pin_has_hashes():
 
 def test_no_address_is_in_the_lock_file():
     assert [line for line in LOCK.splitlines() if "://" in line or line.startswith("-")] == []
+
+
+def test_the_extra_for_a_users_tests_brings_the_pytest_that_the_templates_tests_ran_on():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    (requirement,) = extras["test"]
+    assert requirement.startswith("pytest")
+    assert satisfies(PINNED["pytest"], requirement.removeprefix("pytest"))

@@ -207,6 +207,10 @@ ANSWER = {
 }
 
 
+POSTED: list[dict[str, object]] = []
+"""What was asked with request values."""
+
+
 class Answering(http.server.BaseHTTPRequestHandler):
     """Answers one key with digits that a float would lose, refuses another, and knows nothing else."""
 
@@ -219,6 +223,14 @@ class Answering(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.end_headers()
         self.wfile.write(body.encode())
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        POSTED.append(asked)
+        answer = {name: value for name, value in ANSWER.items() if name != "view"} | {"set": asked["read"]}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"at": ANSWER["at"], "answers": [answer], "errors": 0}).encode())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -263,6 +275,43 @@ def test_get_passes_on_what_serving_refuses(ask):
 def test_get_says_when_serving_answers_nonsense(ask):
     code, _, err = ask("get", "card_activity", "card=else")
     assert (code, "code: no-answer" in err) == (1, True)
+
+
+@pytest.mark.usefixtures("serving")
+def test_get_reads_a_feature_set_with_its_request_values(ask):
+    POSTED.clear()
+    code, out, _ = ask("get", "fraud", "card=a/b", "--request", "amount=12.5")
+    assert (code, out.startswith("feature")) == (0, True)
+    assert POSTED == [{"read": "fraud", "keys": [["a/b"]], "request": {"amount": 12.5}}]
+    assert json.loads(ask("get", "fraud", "card=42", "--request=amount=1", "--json")[1])["set"] == "fraud"
+    assert POSTED[1]["request"] == {"amount": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "'fraud' needs request values: amount is missing."),
+        ([], "hint: Add --request amount=...."),
+        (["--request", "amount=lots"], "A request value cannot be used: amount must be a finite number."),
+        (["--request", "amount=nan"], "A request value cannot be used: amount must be a finite number."),
+        (["--request", "amount="], "cannot use the request values: amount is required"),
+        (["--request", "amuont=1"], "hint: Did you mean 'amount'?"),
+        (["--request", "amount"], "A request value is given once, as NAME=VALUE."),
+        (["--request", "amount=1", "--request", "amount=2"], "A request value is given once, as NAME=VALUE."),
+        (["--request", "amount=1", "--at", "2026-01-01T00:00:00Z"], "Values of a past moment take no request values."),
+    ],
+)
+@pytest.mark.usefixtures("shop")
+def test_get_refuses_request_values_that_a_feature_set_does_not_take(ask, arguments, said):
+    code, _, err = ask("get", "fraud", "card=42", *arguments)
+    assert (code, said in err) == (2, True), err
+    assert "hint: " in err
+
+
+@pytest.mark.usefixtures("shop")
+def test_get_refuses_request_values_of_a_view(ask):
+    code, _, err = ask("get", "card_activity", "card=42", "--request", "amount=1")
+    assert (code, "Leave out --request: what is read takes none." in err) == (2, True)
 
 
 @pytest.mark.usefixtures("shop")

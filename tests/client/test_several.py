@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import decimal
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 import headrace as hr
 from headrace.client import Answer, Refused
-from headrace.errors import DataError, MachineError
+from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.serve.access import Access, ApiKey, digest_of
 from headrace.serve.limits import Limits
 from headrace.serve.terms import Terms
@@ -56,6 +57,14 @@ def test_a_feature_set_is_asked_for_with_request_values(client):
 def test_each_key_may_have_request_values_of_its_own(client):
     found = client.features_of("habits", ["ann"] * 250, request=[{"budget": number} for number in range(250)])
     assert [round(answer.features["left_over"], 2) for answer in found] == [round(n - 3.35, 2) for n in range(250)]
+
+
+def test_a_feature_set_as_json_has_all_digits_of_its_one_answer(client):
+    told = json.loads(client.features_json("habits", "ann", request={"budget": 10}))
+    answer = client.features("habits", "ann", request={"budget": 10})
+    assert (told["set"], told["key"], told["features"]) == ("habits", answer.key, answer.features)
+    with pytest.raises(HeadraceError, match="cannot use the request values"):
+        client.features_json("habits", "ann", request={"budget": "a lot"})
 
 
 def test_a_table_of_a_feature_set_has_its_columns(client):

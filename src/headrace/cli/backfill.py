@@ -29,8 +29,8 @@ STANDS = "What serves is as it was, and the tiles that were written stay; the sa
 @click.command("backfill")
 @click.argument("view", required=False, metavar="[VIEW]")
 @options.project_options
-@click.option("--rate", type=click.FloatRange(1), metavar="N", help="The most rows a second to write.")
-@click.option("--wait", type=click.FloatRange(0), metavar="SECONDS", help="Wait so long until the new run serves.")
+@click.option("--rate", type=options.FiniteRange(1), metavar="N", help="The most rows a second to write.")
+@click.option("--wait", type=options.FiniteRange(0), metavar="SECONDS", help="Wait so long until the new run serves.")
 @options.as_json
 def command(
     view: str | None, path: Path | None, env: str | None, rate: float | None, wait: float | None, as_json: bool

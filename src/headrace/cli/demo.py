@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli import demo_drift
+from headrace.cli import demo_drift, options
 from headrace.cli.demo_learning import learn
 from headrace.cli.demo_screen import screen
 from headrace.cli.init import DEMO_FILES, create
@@ -29,8 +29,18 @@ if TYPE_CHECKING:
 @click.option("--drift", is_flag=True, help="Replay days in which thieves change their ways, and find that out.")
 @click.option("--kafka", is_flag=True, help="On a local Kafka broker, event by event in Spark's real-time mode.")
 @click.option("--seed", default=7, show_default=True, help="Decides every payment.")
-@click.option("--seconds", default=50.0, show_default=True, help="How long live payments are sent.")
-@click.option("--rate", type=float, help="How many are sent in a second: 80 if nothing is said, with --drift 250.")
+@click.option(
+    "--seconds",
+    type=options.FiniteRange(1, 86_400),
+    default=50.0,
+    show_default=True,
+    help="How long live payments are sent.",
+)
+@click.option(
+    "--rate",
+    type=options.FiniteRange(1, 10_000),
+    help="How many are sent in a second: 80 if nothing is said, with --drift 250.",
+)
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Make the project here, and leave it there."
 )

@@ -1,4 +1,7 @@
-"""`headrace get`: the features of a key as serving answers them now, at a past moment, or as they change."""
+"""`headrace get`: the features of a key as serving answers them now, at a past moment, or as they change.
+
+What may be read is the plan's: views, dimensions and feature sets. Request values are read by `get_request`.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,13 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import data, table, talk
-from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
+from headrace.errors import DefinitionError, UsageError, shown
 
 if TYPE_CHECKING:
     import ssl
 
     from headrace.client import Client
-    from headrace.define.dimension import Keyed
-    from headrace.project import Project
+    from headrace.serve.readable import Readable
 
 TIMEOUT = "10s"
 EVERY = "1s"
@@ -33,6 +35,13 @@ API_KEY = "HEADRACE_API_KEY"
 @click.argument("view", metavar="VIEW")
 @click.argument("key", nargs=-1, metavar="[COLUMN=VALUE]...")
 @options.project_options
+@click.option(
+    "--request",
+    "requests",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A request value of an on-demand feature, such as amount=12.5; may be repeated.",
+)
 @click.option("-w", "--watch", is_flag=True, help="Go on with what changes, a line for each change, until Ctrl-C.")
 @click.option("--every", metavar="DURATION", help=f"How often --watch looks; {EVERY} when left out.")
 @click.option("--at", metavar="TIME", help="What was known at a past moment, such as 2026-01-01T12:00:00Z.")
@@ -40,12 +49,15 @@ API_KEY = "HEADRACE_API_KEY"
 def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None, as_json: bool, **asked: Any) -> None:
     """Show the features of a key as they are now.
 
-    The key names every column the view is kept by, as in `headrace get card_activity card=42`. The values come over
+    VIEW is the name of a view, a dimension or a feature set. The key names every column that it is kept by, as in
+    `headrace get card_activity card=42`; what on-demand features take is given with --request. The values come over
     HTTP from the project's serving process, with how fresh they are; the API key in HEADRACE_API_KEY is sent to it.
     With --watch a line says when a value has changed, and from what to what; a serving process that is started again
     is waited for. With --at the values are read from the lake, which takes longer.
     """
     from headrace import project
+    from headrace.cli.get_request import request_of
+    from headrace.serve.readable import find, readables
     from headrace.serve.tls import trusting
     from headrace.supervisor import place
 
@@ -54,15 +66,19 @@ def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None,
     if watch and at is not None:
         raise UsageError("bad-usage", "What was known at a past moment does not change.", hint="Leave out --watch.")
     loaded = project.load(path, env)
-    found = find_view(loaded, view)
+    found = find(readables(loaded.plan()), view)
     parts = key_of(found, key)
+    request = request_of(found, asked["requests"])
+    if request and at is not None:
+        hint = "Ask for its views one by one, or leave out --at."
+        raise UsageError("bad-usage", "Values of a past moment take no request values.", got=found.name, hint=hint)
     where = place.place(loaded.config)
 
     tls = trusting(loaded.config.serve.certificate)
     with contextlib.closing(Asking(lambda: place.serve_url(where), tls)) as asking:
 
         def read() -> bytes:
-            return asking.client().features_json(found.name, parts, at)
+            return asking.client().features_json(found.name, parts, at, request=request or None)
 
         if watch:
             from headrace.cli.get_watch import follow
@@ -122,33 +138,23 @@ def show(body: bytes, *, as_json: bool) -> None:
     talk(_freshness(answer))
 
 
-def find_view(loaded: Project, name: str) -> Keyed:
-    """A view or dimension of the project by its name."""
-    known: dict[str, Keyed] = {view.name: view for view in loaded.views}
-    known |= {dimension.name: dimension for dimension in loaded.dimensions}
-    if name in known:
-        return known[name]
-    raise ProjectError(
-        "not-found", "There is no such view or dimension.", got=shown(name), hint=did_you_mean(name, known)
-    )
-
-
-def key_of(view: Keyed, given: Sequence[str]) -> list[str]:
-    """The key's values in the order of the view's columns."""
-    example = " ".join(f"{name}=..." for name in view.by)
-    hint = f"Write `headrace get {view.name} {example}`.".replace(" `.", "`.")
+def key_of(of: Readable, given: Sequence[str]) -> list[str] | dict[str, str]:
+    """The key's values in the order of the columns; by their names where no order is agreed on."""
+    kind = "Feature set" if of.feature_set is not None else type(of.views[0]).__name__
+    example = " ".join(f"{name}=..." for name in of.by)
+    hint = f"Write `headrace get {of.name} {example}`.".replace(" `.", "`.")
     found: dict[str, str] = {}
     for text in given:
         name, sign, value = text.partition("=")
-        if not sign or name not in view.by or name in found:
-            message = f"{type(view).__name__} {view.name!r} takes each column of its key once, as COLUMN=VALUE."
+        if not sign or name not in of.by or name in found:
+            message = f"{kind} {of.name!r} takes each column of its key once, as COLUMN=VALUE."
             raise UsageError("bad-usage", message, got=shown(text), hint=hint)
         found[name] = value
-    missing = [name for name in view.by if name not in found]
+    missing = [name for name in of.by if name not in found]
     if missing:
-        message = f"{type(view).__name__} {view.name!r} needs its whole key: {', '.join(missing)} is missing."
+        message = f"{kind} {of.name!r} needs its whole key: {', '.join(missing)} is missing."
         raise UsageError("bad-usage", message, got=shown(list(given)), hint=hint)
-    return [found[name] for name in view.by]
+    return [found[name] for name in of.by] if of.ordered else found
 
 
 def value_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`headrace init`: a project that works at once, with late data in its first test.
+"""`headrace init`: a project that works at once, with late data in its first test and its first events.
 
 The files are templates beside this module; `$name` in them becomes the project's name.
 """
@@ -21,6 +21,7 @@ from headrace.settings import SETTINGS
 FILES: dict[str, str] = {
     "headrace.toml": "cli/template/headrace.toml.txt",
     "features.py": "cli/template/features.py.txt",
+    "events.jsonl": "cli/template/events.jsonl.txt",
     "tests/test_features.py": "cli/template/test_features.py.txt",
     "pytest.ini": "cli/template/pytest.ini.txt",
     "README.md": "cli/template/README.md.txt",

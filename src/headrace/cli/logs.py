@@ -19,7 +19,9 @@ LOOK = 0.2
 @click.argument("name", required=False, metavar="[NAME]")
 @options.project_options
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until Ctrl-C.")
-@click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True, help="How many lines of each.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(0, 1_000_000), default=50, show_default=True, help="How many lines of each."
+)
 def command(name: str | None, path: Path | None, env: str | None, follow: bool, lines: int) -> None:
     """Show what the processes have said.
 

@@ -144,7 +144,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
     quote_logs()
     verb = next((word for word in given if not word.startswith("-")), None)
     with Interrupts() as interrupts:
@@ -155,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _interrupted(error)
         except Exception as error:
             # What fails while interrupted work is cleaned up is no news.
-            return _interrupted(error) if interrupts.happened else _failed(error, as_json=as_json)
+            return _interrupted(error) if interrupts.happened else _failed(error, given)
     if interrupts.is_pending:
         return _interrupted()
     return code if isinstance(code, int) else 0
@@ -166,7 +165,8 @@ def _interrupted(error: BaseException | None = None) -> int:
     return INTERRUPTED
 
 
-def _failed(error: Exception, *, as_json: bool) -> int:
+def _failed(error: Exception, given: Sequence[str]) -> int:
+    as_json = "--json" in given
     if is_full(error):
         return fail(as_full(error), as_json=as_json)
     if isinstance(error, HeadraceError):
@@ -175,7 +175,8 @@ def _failed(error: Exception, *, as_json: bool) -> int:
         return fail(_usage(error), as_json=as_json)
     if os.environ.get("HEADRACE_DEBUG") == "1":
         raise error
-    return _defect(error)
+    refusal = _refusal(error, given)
+    return _defect(error) if refusal is None else fail(refusal, as_json=as_json)
 
 
 def _usage(error: click.ClickException) -> UsageError:
@@ -185,6 +186,15 @@ def _usage(error: click.ClickException) -> UsageError:
     path = context.command_path if context is not None else "headrace"
     sentence = message if message.endswith((".", "?")) else f"{message}."
     return UsageError("bad-usage", sentence, hint=f"See `{path} --help`.")
+
+
+def _refusal(error: Exception, arguments: Sequence[str]) -> HeadraceError | None:
+    """A failure of the machine with the user's files in Headrace's own form; None for a defect."""
+    if not isinstance(error, OSError | UnicodeEncodeError):
+        return None
+    from headrace.cli.unusable import as_refusal
+
+    return as_refusal(error, arguments)
 
 
 def _defect(error: Exception) -> int:

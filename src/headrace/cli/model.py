@@ -42,7 +42,7 @@ def command() -> None:
     help="The training set it comes from.",
 )
 @click.option("--format", "form", metavar="FORMAT", help="onnx, lightgbm, sklearn, river, python or pickle.")
-@click.option("--threshold", type=float, metavar="X", help="From which score on its decision is yes.")
+@click.option("--threshold", type=options.finite, metavar="X", help="From which score on its decision is yes.")
 @click.option(
     "--missing", default="nan", metavar="nan|refuse|COL=X,...", help="What a null becomes; nan when left out."
 )
@@ -176,7 +176,12 @@ def promote(model: str, version: int, why: str | None, path: Path | None, env: s
 @command.command("challenge")
 @click.argument("model")
 @click.argument("version", type=int, required=False)
-@click.option("--share", type=float, metavar="X", help="The part of the keys it answers for, between 0 and 1.")
+@click.option(
+    "--share",
+    type=options.FiniteRange(0, 1, min_open=True, max_open=True),
+    metavar="X",
+    help="The part of the keys it answers for, between 0 and 1.",
+)
 @click.option("--stop", is_flag=True, help="Take the challenger away.")
 @WHY
 @options.project_options
@@ -299,7 +304,7 @@ def _numbers(pairs: Any, option: str) -> dict[str, float]:
     for pair in pairs:
         name, _, value = pair.partition("=")
         try:
-            found[name] = float(value)
+            found[name] = options.finite(value)
         except ValueError:
             message = f"{option} takes NAME=NUMBER."
             raise UsageError("bad-usage", message, got=shown(pair), hint=f"As in `{option} auc=0.93`.") from None
@@ -311,7 +316,7 @@ def _bounds(text: str) -> tuple[float | None, float | None]:
     try:
         if not colon:
             raise ValueError
-        return (float(low) if low else None), (float(high) if high else None)
+        return (options.finite(low) if low else None), (options.finite(high) if high else None)
     except ValueError:
         hint = "As in `--range 0:1`, or `--range 0:` for no upper bound."
         raise UsageError("bad-usage", "--range takes LOW:HIGH.", got=shown(text), hint=hint) from None

@@ -34,6 +34,18 @@ def project_options(function: Function) -> Function:
     return folder(env(function))
 
 
+def finite(text: str) -> float:
+    """A number of a text; `nan` and `inf` are none.
+
+    >>> finite("0.5")
+    0.5
+    """
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 class FiniteRange(click.FloatRange):
     """A number between two bounds; `nan` is between none.
 

@@ -136,6 +136,10 @@ class _Several(msgspec.Struct):
     answers: list[_One]
 
 
+class _RawSeveral(msgspec.Struct):
+    answers: list[msgspec.Raw]
+
+
 class _Positions(msgspec.Struct):
     positions: list[Place]
 
@@ -143,6 +147,7 @@ class _Positions(msgspec.Struct):
 _plain, _exact = msgspec.json.Decoder(_One), msgspec.json.Decoder(_One, float_hook=decimal.Decimal)
 _plain_several = msgspec.json.Decoder(_Several)
 _exact_several = msgspec.json.Decoder(_Several, float_hook=decimal.Decimal)
+_raw_several = msgspec.json.Decoder(_RawSeveral)
 _positions = msgspec.json.Decoder(_Positions)
 
 
@@ -168,6 +173,16 @@ def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[A
     if len(found) != count:
         raise strange(reply, f"{show_count(len(found), 'answer')} for {show_count(count, 'key')}")
     return found
+
+
+def only_answer(reply: Reply) -> bytes:
+    """The JSON of the one answer in a reply, as the server wrote it.
+
+    >>> only_answer(Reply(200, b'{"at": "now", "answers": [{"features": {"spend_1h": 1.50}}]}'))
+    b'{"features": {"spend_1h": 1.50}}'
+    """
+    (found,) = _raw_several.decode(reply.body).answers
+    return bytes(found)
 
 
 def _answer(told: _One, types: Mapping[str, Type] | None) -> Answer:

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from headrace.client.address import Key, address_of, features_path, name_of, named
 from headrace.client.again import LOOK, READ, SEND, Patience, Safe, Waiting, asked
-from headrace.client.answer import Answer, Place, Ready, Refused, answer_of, answers_of, object_of, places_of, ready_of
+from headrace.client.answer import (
+    Answer,
+    Place,
+    Ready,
+    Refused,
+    answer_of,
+    answers_of,
+    object_of,
+    only_answer,
+    places_of,
+    ready_of,
+)
 from headrace.client.line import line_of
 from headrace.client.score import Score, Scores, scores_of
 from headrace.client.score import body_of as score_body
@@ -158,11 +169,25 @@ class Client:
         """
         return answer_of(self._get(features_path(view, key, at)), view)
 
-    def features_json(self, view: Readable, key: Key, at: str | datetime | None = None) -> bytes:
+    def features_json(
+        self,
+        view: Readable,
+        key: Key,
+        at: str | datetime | None = None,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> bytes:
         """The same as JSON, byte by byte as the server wrote it: every number has all its digits."""
-        reply = self._get(features_path(view, key, at))
-        answer_of(reply, view)
-        return reply.body
+        if request is None:
+            reply = self._get(features_path(view, key, at))
+            answer_of(reply, view)
+            return reply.body
+        if at is not None:
+            raise DataError("bad-argument", "Values of a past moment take no request values.", got=shown(request))
+        (piece,) = pieces([key], request)
+        reply = self._post(view, piece, None)
+        answered(answers_of(reply, view, 1))
+        return only_answer(reply)
 
     def features_of(
         self, view: Readable, keys: Iterable[Key], *, request: RequestValues = None, stale: str | None = None
@@ -307,15 +332,17 @@ class Client:
 
     def _piece(self, view: Readable, piece: Piece, stale: str | None) -> list[Answer | Refused]:
         """Keys that go together, in halves when they are too many for the server."""
-        headers = {**self._headers, "Content-Type": "application/json"}
-        body = body_of(named(view), piece, stale)
         try:
-            reply = self._ask(Request("POST", f"{self._prefix}/v1/features", headers, body), READ)
-            return answers_of(reply, view, len(piece.keys))
+            return answers_of(self._post(view, piece, stale), view, len(piece.keys))
         except DataError as error:
             if error.code != "too-large" or len(piece.keys) < 2:
                 raise
         return [answer for half in halves(piece) for answer in self._piece(view, half, stale)]
+
+    def _post(self, view: Readable, piece: Piece, stale: str | None) -> Reply:
+        headers = {**self._headers, "Content-Type": "application/json"}
+        body = body_of(named(view), piece, stale)
+        return self._ask(Request("POST", f"{self._prefix}/v1/features", headers, body), READ)
 
     def _get(self, path: str, safe: Safe = READ) -> Reply:
         return self._ask(Request("GET", self._prefix + path, self._headers), safe)

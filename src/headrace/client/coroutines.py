@@ -96,9 +96,16 @@ class AsyncClient:
         """All features of a key as they were known at a past moment."""
         return await self._run(self._client.features_at, view, key, at)
 
-    async def features_json(self, view: Readable, key: Key, at: str | datetime | None = None) -> bytes:
+    async def features_json(
+        self,
+        view: Readable,
+        key: Key,
+        at: str | datetime | None = None,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> bytes:
         """The same as JSON, byte by byte as the server wrote it."""
-        return await self._run(self._client.features_json, view, key, at)
+        return await self._run(self._client.features_json, view, key, at, request=request)
 
     async def features_of(
         self, view: Readable, keys: Iterable[Key], *, request: RequestValues = None, stale: str | None = None
