@@ -176,7 +176,8 @@ def test_csv_cells_become_what_their_fields_are(trial):
         '2026-01-01T00:00:00Z,1.50,p1,"a ""b"", c",x,\r\n'
         "2026-01-01T00:00:00Z,2e1,p2,,y,n\r\n"
     )
-    assert trial.send(table(text, report=(unknown := []).append)).sent == 2
+    unknown: list[str] = []
+    assert trial.send(table(text, report=unknown.append)).sent == 2
     assert trial.rows[0] == {
         "at": "2026-01-01T00:00:00Z",
         "amount": 1.5,
