@@ -120,6 +120,16 @@ def test_a_number_that_nothing_can_be_done_with_is_refused(capsys, words):
     assert "code: bad-usage" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe"])
+def test_categories_that_are_no_json_are_refused(shop, capsys, content):
+    (shop / "features.py").write_text((shop / "features.py").read_text() + 'risk = hr.model("risk", fraud)\n')
+    (shop / "categories.json").write_bytes(content)
+    assert main(["model", "add", "risk", "payments.jsonl", "--format", "onnx", "--categories", "categories.json"]) == 2
+    shown = capsys.readouterr().err
+    assert "The file of categories is not JSON." in shown
+    assert "where: categories.json" in shown
+
+
 @pytest.mark.parametrize("folder", ["payments.jsonl/shop", "/proc/shop", "/sys/shop"])
 @pytest.mark.usefixtures("shop")
 def test_a_project_is_not_made_where_no_folder_can_be(capsys, folder):

@@ -76,7 +76,7 @@ def add(model: str, file: Path, path: Path | None, env: str | None, as_json: boo
         format=given["form"],
         threshold=given["threshold"],
         missing=_missing(given["missing"]),
-        categories=json.loads(given["categories"].read_text("utf-8")) if given["categories"] else None,
+        categories=_categories(given["categories"]) if given["categories"] else None,
         output=_bounds(given["bounds"]),
         metrics=_numbers(given["metrics"], "--metric"),
         description=given["description"],
@@ -293,6 +293,16 @@ def _lines(manifest: Manifest, roles: Roles) -> dict[str, str]:
         "added": f"{show_time(manifest.created_at)} by headrace {manifest.headrace}",
         "description": manifest.description or "-",
     }
+
+
+def _categories(file: Path) -> Any:
+    """The JSON of a file; what is in it is held against the model's columns where the version is added."""
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        hint = 'Write an object such as {"country": ["DE", "FR"]} in UTF-8.'
+        message = "The file of categories is not JSON."
+        raise UsageError("bad-usage", message, got=shown(str(error)), hint=hint, where=str(file)) from error
 
 
 def _missing(text: str) -> str | dict[str, float]:
