@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import logging
 import os
 import signal
 import subprocess
@@ -83,18 +84,21 @@ def test_an_interrupt_that_is_ignored_stays_so():
         signal.signal(signal.SIGINT, before)
 
 
-def test_work_that_fails_because_it_was_interrupted_is_interrupted_and_says_what_stands(monkeypatch, capsys):
+def test_work_that_fails_because_it_was_interrupted_is_interrupted_and_says_what_stands(monkeypatch, capsys, caplog):
     def work(*_: object, **__: object) -> None:
         try:
             with if_interrupted(lambda: "Two rows stay."):
                 os.kill(os.getpid(), signal.SIGINT)
                 wait()
         finally:
+            logging.error("the other side is gone")
             raise ConnectionError("the other side is gone")
 
     monkeypatch.setattr("headrace.cli.main.cli.main", work)
     assert main(["import"]) == 130
     assert capsys.readouterr().err == "Interrupted. Two rows stay.\n"
+    assert not caplog.records
+    assert logging.root.manager.disable == 0
 
 
 SUBMIT = """#!/bin/sh

@@ -12,9 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
+from pyspark.sql import SparkSession
 
-from headrace.run import jvm
+from headrace.errors import HeadraceError
+from headrace.run import jvm, session
 from headrace.run.session import end_quietly
+from headrace.run.spark_failure import GONE
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 
@@ -52,6 +55,22 @@ def test_a_failure_that_is_no_interrupt_stays_what_it_is(monkeypatch):
             raise Py4JNetworkError("Answer from Java side is empty")
         assert process.poll() is None
         process.kill()
+
+
+def test_work_whose_jvm_has_ended_by_itself_says_so(monkeypatch, tmp_path):
+    def refused() -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "local_session", lambda *_, **__: SimpleNamespace(stop=refused))
+    logger = logging.getLogger("py4j")
+    monkeypatch.setattr(logger, "level", logger.level)
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+        monkeypatch.setattr(jvm, "_process", lambda: process)
+        with pytest.raises(HeadraceError) as caught, session.quiet_session("work", tmp_path / "spark.log"):
+            refused()
+    assert (caught.value.code, caught.value.got) == ("spark-failed", GONE)
 
 
 def test_a_quiet_end_is_quiet_also_when_the_jvm_is_gone(monkeypatch):

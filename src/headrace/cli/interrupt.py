@@ -25,6 +25,8 @@ AGAIN = 0.005
 """Seconds until an interrupt that came at a bad moment is tried again."""
 PATIENCE = 2.0
 """Seconds after which it is raised all the same: a user's own code may be what is imported."""
+CRITICAL = 50
+"""The level of `logging`, which need not be loaded."""
 IMPORTING = "<frozen importlib._bootstrap>"
 
 
@@ -64,6 +66,8 @@ class Interrupts:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             sys.unraisablehook = self._lost_before
+            if self.happened:
+                _log(0)
 
     def _interrupt(self, _: int, frame: FrameType | None) -> None:
         now = time.monotonic()
@@ -73,6 +77,7 @@ class Interrupts:
         if self.is_pending:
             _thread.start_new_thread(_try_again, ())
             return
+        _log(CRITICAL)
         raise KeyboardInterrupt
 
     def _raise_again(self, lost: UnraisableHookArgs) -> None:
@@ -87,6 +92,12 @@ def _is_importing(frame: FrameType | None) -> bool:
     while frame is not None and frame.f_code.co_filename != IMPORTING:
         frame = frame.f_back
     return frame is not None
+
+
+def _log(above: int) -> None:
+    """Have libraries log only what is above a level: Py4J tells of the interrupt with a traceback."""
+    if (logging := sys.modules.get("logging")) is not None:
+        logging.disable(above)
 
 
 def _try_again() -> None:

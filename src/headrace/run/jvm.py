@@ -24,6 +24,8 @@ from pyspark.sql import SparkSession
 
 GRACE = 3.0
 """Seconds that a JVM has to end in order, and to remove its temporary files."""
+BREAKING = 0.5
+"""Seconds from the first broken connection of a JVM that dies to its end."""
 
 
 @contextlib.contextmanager
@@ -63,14 +65,14 @@ def ended_if_interrupted() -> Iterator[None]:
     if jvm is None or not callable(before) or threading.current_thread() is not threading.main_thread():
         yield
         return
-    interrupted = False
+    interrupted, disabled = False, logging.root.manager.disable
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
         if not interrupted:
             interrupted = True
-            # That nobody answers any more is what is wanted.
-            logging.getLogger("py4j").setLevel(logging.CRITICAL)
+            # Py4J tells of every call that comes to nothing now, to whatever logger there is.
+            logging.disable(logging.CRITICAL)
             jvm.terminate()
             # Not a `Timer`: the interrupted code may hold a lock that it needs.
             _thread.start_new_thread(_kill_later, (jvm,))
@@ -87,6 +89,7 @@ def ended_if_interrupted() -> Iterator[None]:
         raise (error if isinstance(error, KeyboardInterrupt) else KeyboardInterrupt()) from None
     finally:
         signal.signal(signal.SIGINT, before)
+        logging.disable(disabled)
 
 
 @contextlib.contextmanager
@@ -103,6 +106,16 @@ def _interrupts_held() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if held:
             signal.raise_signal(signal.SIGINT)
+
+
+def has_ended() -> bool:
+    """Whether the JVM of this process has ended, which nobody asked it to."""
+    jvm = _process()
+    try:
+        # Its connections break a moment before it is gone.
+        return jvm is not None and jvm.wait(BREAKING) is not None
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def _process() -> subprocess.Popen[bytes] | None:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -23,9 +24,9 @@ from headrace.errors import HeadraceError
 from headrace.machine import JAVA_OPTIONS, find_java
 from headrace.run.avro import LIMITING
 from headrace.run.classes import keeping, starting
-from headrace.run.jvm import ended_if_interrupted, killed_if_interrupted
+from headrace.run.jvm import ended_if_interrupted, has_ended, killed_if_interrupted
 from headrace.run.python_workers import start_worker_host
-from headrace.run.spark_failure import cause_of, is_spark_error
+from headrace.run.spark_failure import GONE, cause_of, is_spark_error
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 COLLECTOR = "-XX:+UseParallelGC"
@@ -100,6 +101,8 @@ def local_session(
     with killed_if_interrupted():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    # It prints a traceback when the JVM's end breaks its connection: that is told by whoever needs the JVM.
+    vars(session.sparkContext._accumulatorServer)["handle_error"] = lambda *_: None
     return session
 
 
@@ -151,11 +154,18 @@ def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[
         yield active
         return
     file.parent.mkdir(parents=True, exist_ok=True)
+    # What fails is said once, by its cause.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     sys.stderr.flush()
     kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     try:
         os.dup2(log, 2)
         session = local_session(name, jars=jars)
+    except Exception as error:
+        # Whoever refuses a connection here is the JVM that has just been started.
+        if is_spark_error(error) or isinstance(error, ConnectionError):
+            raise _failed(cause_of(error) if is_spark_error(error) else GONE, file) from error
+        raise
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -167,16 +177,19 @@ def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[
             # Its JVM is gone, or as good as gone: there is nobody to stop it.
             raise
         except BaseException as error:
-            # If it is the JVM that is gone, that cannot be said again while stopping.
-            with contextlib.suppress(Py4JError):
+            is_gone = has_ended()
+            # If it is the JVM that is gone, that need not be said again while stopping.
+            with contextlib.suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
                 session.stop()
+            if is_gone:
+                raise _failed(GONE, file) from error
             # A query that cannot be meant is a defect of ours; one that fails has a cause outside.
             if is_spark_error(error) and not isinstance(error, AnalysisException):
-                raise _failed(error, file) from error
+                raise _failed(cause_of(error), file) from error
             raise
         session.stop()
 
 
-def _failed(error: BaseException, file: Path) -> HeadraceError:
+def _failed(cause: str, file: Path) -> HeadraceError:
     hint = f"What Spark said is in {file}."
-    return HeadraceError("spark-failed", "A job of Spark has failed.", got=cause_of(error), hint=hint)
+    return HeadraceError("spark-failed", "A job of Spark has failed.", got=cause, hint=hint)
