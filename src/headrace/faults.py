@@ -63,7 +63,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "checkpoint.offsets.after": "A batch's offsets are rewritten for another source; their old sum is still there.",
         "checkpoint.sum.after": "The old sum is removed.",
         # The late lane (`run.late`).
-        "late.tiles.before": "A pass has computed the tiles of all lanes; none is appended.",
+        "late.tiles.before": "A pass is about to append the tiles of a lane.",
         "late.tiles.after": "A part of a pass's tiles is appended; the checkpoint files are the old ones.",
         "late.checkpoint.after": "One lane's checkpoint file says how far the pass has come; the next one's does not.",
         # Backfills (`run.backfill`).

@@ -165,7 +165,7 @@ def test_a_machine_that_has_no_more_is_no_defect(failing, capsys, number):
         OSError("without a number"),
         "x\u20ac".encode,
     ],
-    ids=str,
+    ids=lambda error: type(error).__name__,
 )
 def test_what_the_user_did_not_name_is_a_defect(failing, error):
     if callable(error):

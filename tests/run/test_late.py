@@ -77,6 +77,7 @@ def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_t
 
 
 def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_path, monkeypatch):
+    from headrace.run import late
     from headrace.run.late import LateLane, Run, publish_lanes
 
     daily = hr.view(
@@ -102,6 +103,10 @@ def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_
         assert [(each.events, each.tiles) for each in done] == [(6, 6), (6, 6)]
         assert counts(log, TILES.id) == {"c0": 2, "c1": 2, "c2": 2}
         assert counts(log, sets[1].id) == {f"p{n}": 1 for n in range(0, 6_000, 1_000)}
+
+        monkeypatch.setattr(late, "FEW", 0)  # as if there were too many events to take all lanes at once
+        again = [LateLane(each, Run("2", None, 1), each.id, tmp_path / f"{each.id}.2") for each in sets]
+        assert publish_lanes(again, lake, log, spark) == done
 
 
 def counts(log, topic="changelog"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.log.record import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 PART = 5_000
 """Records in one append, and in one read."""
 
@@ -21,8 +22,8 @@ def messages(rows: pa.Table) -> list[Message]:
     return [Message(value.encode(), key.encode()) for key, value in zip(keys, values, strict=True)]
 
 
-def in_parts(given: Iterable[Message]) -> Iterator[list[Message]]:
-    """Messages in parts of one append each.
+def in_parts(given: Iterable[T]) -> Iterator[list[T]]:
+    """Messages, or what becomes messages, in parts of one append each.
 
     >>> [len(part) for part in in_parts([Message(b"")] * 12_000)]
     [5000, 5000, 2000]

@@ -3,7 +3,10 @@
     silver since the last pass ──► tiles with something new ──► their events, read once ──► tiles of every lane
 
 A pass is for all lanes of a stream together, because what is late is late for every tile set: the lake is asked once
-which tiles got an event, the events of these tiles are read once, and one job computes the tiles of all tile sets.
+which tiles got an event. Where these tiles have few events, as nearly always, they are read once, and one job computes
+the tiles of all tile sets. Many, as after an import, are taken tile set by tile set and part by part, because their
+tiles would fill the memory.
+
 Tiles that got an event are computed anew from all of theirs and published whole, with the lake's turn as their version.
 The archive reads partitions in step by arrival: when an event is in silver, so is every copy that came before it. Which
 events these are is `run.reach`'s business.
@@ -19,20 +22,23 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.lake.counters import TURN
 from headrace.lake.imports import positions
 from headrace.lake.place import Lake
 from headrace.log.protocol import Log
+from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.run.admit import ARRIVED
-from headrace.run.append import in_parts, messages
+from headrace.run.append import in_parts
 from headrace.run.late_events import events_of, fresh_spans
 from headrace.run.reach import before, in_late_lane
 from headrace.run.session import settings
@@ -41,14 +47,17 @@ from headrace.store.changelog import HandOver
 from headrace.whole import write_whole
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 FRESH, LAST, LANE = "~fresh", "~last", "~lane"
 """How many events of a tile are new, when the last of them arrived, and whose tile it is."""
-EVENTS_PER_TASK = 200_000
+ROW = ("key", "value", FRESH, LAST)
+LEAST_TASKS, EVENTS_PER_TASK = 2, 200_000
 FEW = 20_000
 """Events that Spark sums up sooner than it compiles the sums of every tile set."""
+
+Rows = Iterable[tuple[Any, ...]]
+"""Changelog rows with what is new in them, as `ROW` names their columns."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 _logger = logging.getLogger(__name__)
@@ -123,30 +132,40 @@ def publish_lanes(lanes: Sequence[LateLane], lake: Lake, log: Log, session: Spar
     moved = [(first[p], end) for p, end in reached.items() if end > first[p]]
     with settings(session, _interpreted(sum(end - start for start, end in moved))):
         spans = fresh_spans(session, silver, [(lane.tile_set, lane.is_fresh) for lane in behind], moved)
-    made = {}
+    made: dict[LateLane, Pass] = {}
     if spans:
-        rows = _compute(behind, lake, session, spans, version)
-        lake.faults.reach("late.tiles.before")
-        made = {lane: _append(lane, _rows_of(rows, at), lake, log) for at, lane in enumerate(behind)}
+        any_of = " OR ".join(dict.fromkeys(lane.is_mine for lane in behind))
+        with events_of(session, lake, behind[0].tile_set.stream, any_of, spans, FEW) as (events, count):
+            compute = _compute_at_once if count < FEW else _compute_each
+            for lane, rows in compute(session, behind, events, count, version):
+                made[lane] = _append(lane, rows, lake, log)
     for lane in behind:
         lane.note(reached)
         lake.faults.reach("late.checkpoint.after")
     return [made.get(lane, Pass()) for lane in lanes]
 
 
-def _compute(
-    lanes: Sequence[LateLane], lake: Lake, session: SparkSession, spans: Sequence[tuple[int, int]], version: int
-) -> pa.Table:
-    """The tiles of all lanes, from one job over events that were read once."""
-    any_of = " OR ".join(dict.fromkeys(lane.is_mine for lane in lanes))
-    with events_of(session, lake, lanes[0].tile_set.stream, any_of, spans) as (events, count):
-        parts = [lane.tiles_of(events, version).withColumn(LANE, F.lit(at)) for at, lane in enumerate(lanes)]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole.unionByName(part)
-        tasks = {"spark.sql.shuffle.partitions": str(max(1, count // EVENTS_PER_TASK))}
-        with settings(session, tasks | _interpreted(count)):
-            return whole.toArrow()
+def _compute_at_once(
+    session: SparkSession, lanes: Sequence[LateLane], events: DataFrame, count: int, version: int
+) -> Iterator[tuple[LateLane, Rows]]:
+    """The tiles of all lanes by one job: of few events, a job for each lane costs more than the tiles."""
+    parts = [lane.tiles_of(events, version).withColumn(LANE, F.lit(at)) for at, lane in enumerate(lanes)]
+    with settings(session, _interpreted(count)):
+        found = reduce(DataFrame.unionByName, parts).toArrow()
+    for at, lane in enumerate(lanes):
+        mine = found.filter(found.column(LANE).to_numpy() == at)
+        yield lane, zip(*(mine.column(name).to_pylist() for name in ROW), strict=True)
+
+
+def _compute_each(
+    session: SparkSession, lanes: Sequence[LateLane], events: DataFrame, count: int, version: int
+) -> Iterator[tuple[LateLane, Rows]]:
+    """The tiles of one lane after the other, a part of them at a time: those of many events fill the memory."""
+    tasks = {"spark.sql.shuffle.partitions": str(max(LEAST_TASKS, count // EVENTS_PER_TASK))}
+    for lane in lanes:
+        with settings(session, tasks):
+            rows = lane.tiles_of(events, version).select(*ROW).toLocalIterator(prefetchPartitions=True)
+            yield lane, (tuple(row) for row in rows)
 
 
 def _interpreted(events: int) -> dict[str, str]:
@@ -154,20 +173,16 @@ def _interpreted(events: int) -> dict[str, str]:
     return INTERPRETED if events < FEW else {}
 
 
-def _rows_of(rows: pa.Table, lane: int) -> pa.Table:
-    import pyarrow.compute as pc
-
-    return rows.filter(pc.equal(rows.column(LANE), lane))
-
-
-def _append(lane: LateLane, rows: pa.Table, lake: Lake, log: Log) -> Pass:
+def _append(lane: LateLane, rows: Rows, lake: Lake, log: Log) -> Pass:
     """Append a lane's tiles to its changelog."""
-    import pyarrow.compute as pc
-
-    for part in in_parts(messages(rows)):
-        log.append_batch(lane.topic, part)
+    count, published, last = 0, 0, None
+    lake.faults.reach("late.tiles.before")
+    for part in in_parts(rows):
+        log.append_batch(lane.topic, [Message(value.encode(), key.encode()) for key, value, _, _ in part])
         lake.faults.reach("late.tiles.after")
-    return Pass(pc.sum(rows.column(FRESH)).as_py() or 0, rows.num_rows, pc.max(rows.column(LAST)).as_py())
+        count, published = count + sum(row[2] for row in part), published + len(part)
+        last = max(row[3] for row in part) if last is None else max(last, *(row[3] for row in part))
+    return Pass(count, published, last)
 
 
 def late_file(checkpoint: Path) -> Path:

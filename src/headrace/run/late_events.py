@@ -102,17 +102,25 @@ def joined_spans(
 
 @contextmanager
 def events_of(
-    session: SparkSession, lake: Lake, stream: Stream, condition: str, spans: Sequence[tuple[int, int]]
+    session: SparkSession, lake: Lake, stream: Stream, condition: str, spans: Sequence[tuple[int, int]], few: int
 ) -> Iterator[tuple[DataFrame, int]]:
-    """The events within spans of time that some lane has, kept by Spark meanwhile, and how many there are about."""
-    found = events(session, lake.silver, stream, spans).where(condition).persist()
+    """The events within spans of time that some lane has, and how many there are about.
+
+    If they are fewer than `few`, Spark keeps them meanwhile. More would take the memory that their tiles need.
+    """
+    found = events(session, lake.silver, stream, spans).where(condition)
     on_time = f"CASE WHEN NOT `{LATE}` THEN `{EVENT_TIME}` END"
+    known = found.agg(F.expr("count(1)"), F.expr(f"min({on_time})"), F.expr(f"max({on_time})")).collect()[0]
+    count, first, last = known
+    whole = found if first is None else _uncopied(found, session, lake, stream, (first, last))
+    if count >= few:
+        yield whole, count
+        return
+    kept = whole.persist()
     try:
-        known = found.agg(F.expr("count(1)"), F.expr(f"min({on_time})"), F.expr(f"max({on_time})")).collect()[0]
-        count, first, last = known
-        yield (found if first is None else _uncopied(found, session, lake, stream, (first, last))), count
+        yield kept, count
     finally:
-        found.unpersist()
+        kept.unpersist()
 
 
 def _uncopied(
