@@ -166,8 +166,9 @@ class LateLanes:
         }
         for key in self._lanes.keys() - current.keys():
             del self._lanes[key]
-        for key in current.keys() - self._lanes.keys():
-            self._lanes[key] = LanePublication(lane_of(self.named, *current[key]))
+        for key, (tile_set, run) in current.items():
+            if key not in self._lanes:
+                self._lanes[key] = LanePublication(lane_of(self.named, tile_set, run))
 
     def _partitions(self, tile_set: TileSet) -> int:
         return len(self.log.end_offsets(self.named.topic(tile_set.stream.name)))
