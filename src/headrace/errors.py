@@ -184,7 +184,7 @@ CODES: dict[str, str] = {
     "bad-jar": "A fetched jar is not the one that Headrace was tested with.",
     "missing-package": "A Python package that an extra of Headrace brings is not installed.",
     "doctor-failed": "The machine lacks something Headrace needs.",
-    "machine-exhausted": "The machine has no more space on a disk, of a quota, of memory or of open files.",
+    "machine-exhausted": "The machine has no more memory or open files, or a device fails.",
     # the command line
     "file-unusable": "A file or folder of the command line, the settings or the project cannot be read or written.",
     "bad-usage": "A verb, option or argument on the command line cannot be used.",

@@ -227,7 +227,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         POSTED.append(asked)
-        answer = {name: value for name, value in ANSWER.items() if name != "view"} | {"set": asked["read"]}
+        answer = ANSWER | {"view": asked["view"]}
         self.send_response(200)
         self.end_headers()
         self.wfile.write(json.dumps({"at": ANSWER["at"], "answers": [answer], "errors": 0}).encode())
@@ -282,8 +282,8 @@ def test_get_reads_a_feature_set_with_its_request_values(ask):
     POSTED.clear()
     code, out, _ = ask("get", "fraud", "card=a/b", "--request", "amount=12.5")
     assert (code, out.startswith("feature")) == (0, True)
-    assert POSTED == [{"read": "fraud", "keys": [["a/b"]], "request": {"amount": 12.5}}]
-    assert json.loads(ask("get", "fraud", "card=42", "--request=amount=1", "--json")[1])["set"] == "fraud"
+    assert POSTED == [{"view": "fraud", "keys": [["a/b"]], "request": {"amount": 12.5}}]
+    assert json.loads(ask("get", "fraud", "card=42", "--request=amount=1", "--json")[1])["view"] == "fraud"
     assert POSTED[1]["request"] == {"amount": 1}
 
 

@@ -62,7 +62,7 @@ def test_each_key_may_have_request_values_of_its_own(client):
 def test_a_feature_set_as_json_has_all_digits_of_its_one_answer(client):
     told = json.loads(client.features_json("habits", "ann", request={"budget": 10}))
     answer = client.features("habits", "ann", request={"budget": 10})
-    assert (told["set"], told["key"], told["features"]) == ("habits", answer.key, answer.features)
+    assert (told["view"], told["key"], told["features"]) == ("habits", answer.key, answer.features)
     with pytest.raises(HeadraceError, match="cannot use the request values"):
         client.features_json("habits", "ann", request={"budget": "a lot"})
 

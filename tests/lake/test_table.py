@@ -8,7 +8,7 @@ import pytest
 
 import headrace as hr
 from headrace.clock import DAY, HOUR, MILLISECOND
-from headrace.errors import DataError, DefinitionError
+from headrace.errors import DefinitionError, MachineError
 from headrace.lake.files import DayWriter
 from headrace.lake.layout import SILVER_COLUMNS, SILVER_DAY, silver_shape
 from headrace.lake.table import LakeTable
@@ -32,7 +32,7 @@ def test_files_and_counters_are_committed_together(silver):
 
 def test_a_table_that_cannot_be_made_is_named_with_a_hint(tmp_path):
     (tmp_path / "lake").write_text("a file")
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(MachineError) as caught:
         LakeTable(str(tmp_path / "lake" / "silver"), SHAPE)
     assert (caught.value.code, str(caught.value.hint).startswith("Look at lake.path")) == ("lake-failed", True)
 

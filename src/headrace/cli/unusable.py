@@ -1,7 +1,8 @@
 """Files and folders that the machine does not let anybody use: an OSError of one becomes an error that names it.
 
 What the user named is the user's to mend: a file on the command line, a folder in the settings, and the project itself.
-A disk that is full is the machine's. Any other OSError is a defect, and stays one.
+What the machine has no more of is the machine's; a full disk has an error of its own (`disk`). Any other OSError is a
+defect, and stays one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from headrace.config import FILE, Config, load
 from headrace.errors import ConfigError, HeadraceError, MachineError, ProjectError, UsageError, shown
 from headrace.settings import SETTINGS
 
-EXHAUSTED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+EXHAUSTED = {errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 """What the machine has no more of, whichever file it was."""
 UNUSABLE = {
     errno.EACCES,
