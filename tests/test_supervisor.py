@@ -515,6 +515,15 @@ def test_the_lock_of_a_killed_supervisor_is_free(supervising, where):
         assert place.holder(where) == process.identify(os.getpid())
 
 
+def test_the_next_supervisor_after_a_killed_one_says_that_its_children_are_starting(supervising, where):
+    supervising(SLEEPS).kill()
+    (left,) = (place.read_status(where) or {})["processes"].values()
+    assert left["state"] == "ready", "the killed one wrote nothing more"
+    supervising(SLEEPS, "starting")
+    (now,) = (place.read_status(where) or {})["processes"].values()
+    assert (now["state"], now["pid"] != left["pid"]) == ("starting", True)
+
+
 def test_a_signal_is_sent_to_no_process_but_the_one_recorded(where):
     me = process.identify(os.getpid())
     assert me is not None

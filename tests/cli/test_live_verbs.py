@@ -472,6 +472,38 @@ def test_status_says_how_and_when_a_process_that_runs_again_was_killed(shop, ask
     assert {name: told[name] for name in exited} == exited
 
 
+@pytest.mark.parametrize(
+    ("state", "error"), [("hung", "It has done nothing for 301 s."), ("restarting", "RuntimeError: the lake is away.")]
+)
+def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, state, error):
+    well = {"state": "running", "ready": True, "since": "2026-01-01T00:00:00Z", "restarts": 0, "error": ""}
+    parts = {"pipeline": well, "archive": well | {"state": state, "ready": False, "restarts": 7, "error": error}}
+    says = f"Component archive is {state}: {error}"
+    alarm = {"kind": f"component_{state}", "since": show_time(SystemClock().now() - HOUR), "says": says}
+    with open_log(shop) as log:
+        log.create_topic("headrace.status", compacted=True)
+        log.append("headrace.status", json.dumps({"alarms": [alarm]}).encode(), key=b"process.spark")
+    running = Process(Child("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), place.place(shop))
+    assert running.identity is not None
+    try:
+        with place.locked(where := place.place(shop)):
+            spark = {"state": "ready", "restarts": 0, "exit": None, "log": "", "components": parts}
+            spark, since = spark | running.identity._asdict(), show_time(SystemClock().now())
+            place.write_status(where, {"state": "degraded", "since": since, "processes": {"spark": spark}})
+            code, out, _ = ask("status")
+            told = json.loads(ask("status", "--json")[1])
+    finally:
+        running.kill()
+        assert process.gone([running.identity], within=10)
+        assert running.code() is not None
+    (row,) = (line for line in out.splitlines() if line.startswith("spark: archive"))
+    assert (code, out.startswith("shop: degraded")) == (1, True)
+    assert row.split(maxsplit=4)[2:4] == [state, "7"]
+    assert row.endswith(error)
+    assert f"alarm for 1h: {says}" in out
+    assert (told["state"], told["processes"]["spark"]["components"]) == ("degraded", parts)
+
+
 def test_logs_show_every_process_that_status_lists(shop, ask):
     where, record = place.place(shop), {"state": "stopped", "since": 0, "restarts": 0, "exit": None, "log": ""}
     place.write_status(where, {"state": "ready", "processes": dict.fromkeys(("spark", "archive", "serve"), record)})
@@ -522,6 +554,36 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
     assert ask("down") == (0, "", "Ended 2 processes.\n")
     code, out, _ = ask("status")
     assert (code, out.startswith("shop: stopped\n")) == (1, True)
+
+
+def test_of_two_that_are_started_at_the_same_time_one_wins_and_the_other_says_who_holds_the_project(shop):
+    gate = "import sys\nimport headrace.supervisor.up\nprint('here', flush=True)\nsys.stdin.readline()\n"
+    command = [sys.executable, "-c", gate + WHOLE, SLEEPS]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    try:
+        assert [each.stdout.readline() for each in both] == ["here\n"] * 2
+        for each in both:
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        deadline = time.monotonic() + 30
+        while not (ended := [each for each in both if each.poll() is not None]):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        (loser,) = ended
+        (winner,) = (each for each in both if each is not loser)
+        said = loser.communicate()[1]
+        assert (loser.returncode, "code: already-running" in said) == (2, True)
+        assert f"got: pid {winner.pid}\n" in said
+        assert winner.poll() is None
+        assert place.holder(place.place(shop)) == process.identify(winner.pid)
+        winner.send_signal(signal.SIGTERM)
+        said = winner.communicate(timeout=30)[1]
+        assert (winner.returncode, said.count("serve: starting"), said.splitlines()[-1]) == (0, 1, "stopped")
+    finally:
+        for each in both:
+            each.kill()
+            each.communicate()
 
 
 def test_logs_show_what_processes_said_and_no_terminal_obeys_it(shop, ask):
