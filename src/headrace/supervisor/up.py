@@ -129,7 +129,8 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
     try:
         for _, line in lines:
             say(line)
-            if line.startswith(READY):
+            # Of two that start at once both write to this log, and only the one that holds the lock is ready.
+            if line.startswith(READY) and _is_held_by(where, started.pid):
                 break
     except KeyboardInterrupt:
         os.kill(started.pid, signal.SIGTERM)
@@ -139,6 +140,12 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
     # It is meant to outlive this process: Python need not warn of it.
     started.returncode = code or 0
     return code or 0
+
+
+def _is_held_by(where: Place, pid: int) -> bool:
+    """Whether this process is the supervisor."""
+    held = place.holder(where)
+    return held is not None and held.pid == pid
 
 
 def _over(started: subprocess.Popen[bytes]) -> bool:
