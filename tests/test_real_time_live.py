@@ -103,7 +103,7 @@ class FoldedChangelog:
     def is_ahead_of_commits(self) -> bool:
         """Whether rows are written of a batch that Spark has not committed."""
         committed = last_batch_end(self._named.path("checkpoints", checkpoint_of(self._tile_set, FIRST_RUN)))
-        return self.read_progress().positions[0] > (committed or {0: 0})[0]
+        return bool(self.read_progress().positions[0] > (committed or {0: 0})[0])
 
     def read_mode(self, since: int) -> str | None:
         """The mode of the query, from a status that is newer than `since`."""

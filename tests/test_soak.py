@@ -34,13 +34,16 @@ pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.xdist_group("liv
 
 MINUTES = float(os.environ.get("SOAK_MINUTES", "3"))
 WARM_UP = 60.0
-"""Seconds in which Java compiles, caches fill and the heap finds its size."""
+"""Seconds in which every process starts, compiles and fills its caches."""
 PER_SECOND, COPIES, READS = 200, 5, 5
 """Events in a second; copies among them of events of any age; reads beside them."""
 EVERY = 2.0
 """Seconds between two looks at the processes."""
-GROWTH = {"python": 48 * 2**20, "java": 256 * 2**20, "files": 40}
-"""How much more of each there may be in the last third than in the first: bytes of memory, and open files."""
+GROWTH = {"python": 48 * 2**20, "java": 384 * 2**20, "files": 40}
+"""How much more of each there may be in the last third than in the first: bytes of memory, and open files.
+
+Java gets most because its heap takes a quarter of an hour to find its size, which is bounded.
+"""
 SETTINGS = """
 [log]
 partitions = 1
@@ -105,7 +108,6 @@ def test_memory_and_open_files_stop_growing_under_a_steady_load_and_the_counts_a
         with open_log(shop.config) as log, closing(stack.Reader(served(shop.config))) as reader:
             producer = Producer(log, seed)
             usages = list(soak(producer, reader, view, where, chance))
-            print([(u.python >> 20, u.java >> 20, u.files) for u in usages])
             third = len(usages) // 3
             for name, most in GROWTH.items():
                 first, last = (

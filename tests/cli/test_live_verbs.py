@@ -560,8 +560,8 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
 def test_of_two_that_are_started_at_the_same_time_one_wins_and_the_other_says_who_holds_the_project(shop):
     gate = "import sys\nimport headrace.supervisor.up\nprint('here', flush=True)\nsys.stdin.readline()\n"
     command = [sys.executable, "-c", gate + WHOLE, SLEEPS]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    pipe = subprocess.PIPE
+    both = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(2)]
     try:
         assert [each.stdout.readline() for each in both] == ["here\n"] * 2
         for each in both:
@@ -589,7 +589,7 @@ def test_of_two_that_are_started_at_the_same_time_one_wins_and_the_other_says_wh
 
 def test_of_two_that_are_detached_at_the_same_time_one_is_ready_and_the_other_fails(shop):
     where, gate = place.place(shop), threading.Barrier(2)
-    said, codes = ([], []), [None, None]
+    said, codes = (list[str](), list[str]()), [0, 0]
 
     def start(number: int) -> None:
         gate.wait()
