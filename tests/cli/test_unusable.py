@@ -82,6 +82,16 @@ def test_a_file_to_send_that_is_missing_is_named(capsys, name):
     assert "hint: " in shown
 
 
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet", "none"])
+def test_a_file_to_import_that_is_missing_is_named_with_what_to_do(capsys, name):
+    assert main(["import", name, "--stream", "payments", "--arrived-at", "at"]) == 2
+    shown = capsys.readouterr().err
+    assert "code: bad-file" in shown
+    assert f"got: '{name}'" in shown
+    assert "hint: Give the path of a file or folder that is there" in shown
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_a_folder_is_no_file_to_send(shop, capsys, ending):
     (shop / f"rows.{ending}").mkdir()

@@ -130,7 +130,7 @@ def noted_fault(checkpoint: Path) -> str | None:
     noted = _noted(checkpoint)
     if noted.get("batch") != last_batch(checkpoint) or noted.get("times", 0) < FAILURES:
         return None
-    return f"Spark failed {noted['times']} times to load its state"
+    return "Spark failed to load its state"
 
 
 def _noted(checkpoint: Path) -> dict[str, Any]:
