@@ -50,16 +50,18 @@ WITH_ADVICE = {
 """Messages that say themselves what to do, or that only a program can do something about."""
 
 
+def is_refusal(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFUSALS
+
+
 @pytest.mark.parametrize(
     "module", [each for each in MODULES if each.removeprefix("src/headrace/").startswith(ACTED_ON)]
 )
 def test_an_error_that_a_user_can_act_on_says_what_to_do(module):
-    without = []
-    for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFUSALS:
-            if "hint" not in {each.arg for each in node.keywords}:
-                without.append(ast.unparse(node.args[1]).strip("'"))
-    assert set(without) <= WITH_ADVICE
+    calls = [node for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))) if is_refusal(node)]
+    hintless = [call for call in calls if "hint" not in {each.arg for each in call.keywords}]
+    without = {ast.unparse(call.args[1]).strip("'") for call in hintless}
+    assert without <= WITH_ADVICE
 
 
 def test_every_error_code_is_raised_somewhere():
