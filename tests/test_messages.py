@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -50,7 +51,7 @@ WITH_ADVICE = {
 """Messages that say themselves what to do, or that only a program can do something about."""
 
 
-def is_refusal(node: ast.AST) -> bool:
+def is_refusal(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFUSALS
 
 

@@ -203,7 +203,7 @@ def test_every_incident_is_listed_page_by_page(world, monkeypatch, tmp_path):
 def test_a_model_that_has_no_version_yet_is_left_out_and_hides_no_other(world, monkeypatch, verb):
     world.write(range(60 * 24), changed)
     (found,) = world.watch().incidents
-    risks = drifting.references(None, risk)
+    risks = {1: {"amount": AMOUNT, SCORE: score_reference()}}
     monkeypatch.setattr(drifting, "references", lambda *of: risks if of[1].name == "risk" else references(*of))
     monkeypatch.setenv("HEADRACE_DRIFT_WATCH", "all")
     young = 'import headrace as hr\nyoung = hr.model("young", risk.features, stream=payments)\n'
