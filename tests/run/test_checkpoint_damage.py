@@ -98,13 +98,16 @@ def test_how_far_a_late_lane_has_come_is_not_known_when_its_file_is_damaged(tmp_
 
 
 STORE = "state/0/0"
+TYPES = '{"type":"struct","fields":[]}'
+SPARK_SCHEMA = f"\0\2v2\0\0\0\1\0{chr(len(TYPES))}{TYPES}\0\0\0\1\0{chr(len(TYPES))}{TYPES}"
+"""As Java writes the schemas of keys and values: a count of texts, and each with its length."""
 
 
 def stateful(folder: Path, snapshots: tuple[int, ...] = ()) -> Path:
     """A checkpoint with the state of one operator: a changelog for each batch, and a snapshot for some versions."""
     checkpoint(folder, done=2, begun=2)
     write(folder / "state/0/_metadata/metadata", "v1\n{}")
-    write(folder / STORE / "_metadata/schema", "v3\n{}")
+    write(folder / STORE / "_metadata/schema", SPARK_SCHEMA)
     for batch in range(3):
         ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[f"id{batch}"]]}}
         write(folder / "commits" / str(batch), f"v2\n{json.dumps(ids)}")
@@ -132,6 +135,16 @@ def test_state_that_is_whole_is_no_damage(tmp_path, snapshots):
 def test_a_state_file_that_is_cut_off_or_missing_is_damage(tmp_path, file, harm, says):
     harm(stateful(tmp_path) / STORE / file)
     assert damage_of(tmp_path) == f"{STORE}/{file} {says}"
+
+
+@pytest.mark.parametrize(
+    "kept", [3, 5, 7, 9, 20, 8 + len(TYPES), 10 + len(TYPES), 12 + len(TYPES), len(SPARK_SCHEMA) - 1]
+)
+def test_a_schema_that_is_cut_off_with_its_sums_is_damage(tmp_path, kept):
+    schema = stateful(tmp_path) / STORE / "_metadata/schema"
+    schema.write_text(SPARK_SCHEMA[:kept])
+    schema.with_name(".schema.crc").unlink()
+    assert damage_of(tmp_path) == f"{STORE}/_metadata/schema is not what was written"
 
 
 def test_state_that_is_gone_altogether_is_damage(tmp_path):
