@@ -89,8 +89,14 @@ def test_the_steps_of_a_backfill_account_for_all_of_its_time(tmp_path, monkeypat
 
     monkeypatch.setattr(batch, "session_of", session_of)
     monkeypatch.setattr("headrace.run.backfilling.run_backfill", run_backfill)
-    times = StepTimes(lambda: now[0])
-    assert batch.backfill(tmp_path / "shop", progress=times.take) == []
+    times, steps = StepTimes(lambda: now[0]), list[str]()
+
+    def take(step):
+        times.take(step)
+        steps.append(step.name)
+
+    assert batch.backfill(tmp_path / "shop", progress=take) == []
+    assert steps == [SPARK, BEGIN, TILES, LATE, END]
     times.end()
     assert times.seconds == {SPARK: 5.0, BEGIN: 2.0, TILES: 2.0, LATE: 2.0, END: 3.0}
     assert sum(times.seconds.values()) == now[0]
