@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -374,6 +375,21 @@ def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
     tried.until("restarting")
     text = tried.where.log("one").read_text()
     assert (text.count("one starts ---"), text.count("hello"), text.count("exited with code 0")) == (2, 2, 2)
+
+
+def test_nobody_but_the_user_may_read_the_logs(stage):
+    tried = stage(Child("one", python("print('hello')"), never))
+    before = os.umask(0o022)
+    try:
+        tried.supervisor.start()
+        tried.until("restarting")
+        log = tried.where.log("one")
+        assert logfile.rotate(log, largest=1) is True
+    finally:
+        os.umask(before)
+    logs = list(log.parent.iterdir())
+    assert {file.name for file in logs} >= {"one.log", "one.log.1"}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in logs} == {0o600}
 
 
 # The process that supervises, alone and against others.

@@ -251,6 +251,23 @@ def serving(shop) -> Iterator[None]:
         server.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        ("2026-01-01T00:00:00Z", "As of 2026-01-01T00:00:00Z, 1.2 s ago (stale).\n"),
+        (None, "As of 2026-01-01T00:00:00Z, 1.2 s ago (stale).\n"),
+        (
+            "2025-12-31T23:59:00Z",
+            "As of 2026-01-01T00:00:00Z, 1.2 s ago; late events as of 2025-12-31T23:59:00Z (stale).\n",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("serving")
+def test_get_says_how_far_late_events_are_where_they_are_behind(ask, monkeypatch, late, said):
+    monkeypatch.setitem(ANSWER, "late_as_of", late)
+    assert ask("get", "card_activity", "card=a/b")[2] == said
+
+
 @pytest.mark.usefixtures("serving")
 def test_get_shows_values_and_says_how_fresh_they_are(ask, golden):
     code, out, err = ask("get", "card_activity", "card=a/b")

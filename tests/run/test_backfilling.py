@@ -40,7 +40,10 @@ def test_the_late_lane_is_published_before_a_run_is_said_to_be_filled(shop, spar
     steps = list[BackfillStep]()
     run_backfill(shop.config, plan.tile_sets, spark, shop.clock, progress=steps.append)
     assert list(dict.fromkeys(step.name for step in steps)) == [BEGIN, tile_set.id, LATE]
-    assert steps[-1].rows == 2
+    late = [(step.rows, step.note) for step in steps if step.name == LATE]
+    assert late[0] == (0, "0 of 1 lane")
+    assert (2, "0 of 1 lane") in late, "said while the lane is written"
+    assert late[-1] == (2, "1 of 1 lane")
     (end,) = ends
     rows = [decode(each.key, each.value) for each in shop.log.read(topic, 0, 0, limit=end)]
     published = {(row.key, row.tile) for row in rows if isinstance(row, TileRow) and row.lane == "late"}

@@ -144,7 +144,8 @@ def _mapping(given: tuple[str, ...]) -> dict[str, str]:
             hint = "Write it as --map card_no=card."
             raise UsageError("bad-usage", "--map takes a column and a field.", got=shown(pair), hint=hint)
         if column in found:
-            raise UsageError("bad-usage", "--map names one column twice.", got=shown(column))
+            hint = "Name each column once."
+            raise UsageError("bad-usage", "--map names one column twice.", got=shown(column), hint=hint)
         found[column] = field
     return found
 

@@ -233,7 +233,6 @@ def _age(option: str, text: str) -> int:
 
 def _agreed(forgets: bool) -> bool:
     if not sys.stdin.isatty():
-        message = "Removing cannot be undone: say --yes, or --dry-run to see what would go."
-        raise UsageError("bad-usage", message)
+        raise UsageError("bad-usage", "Removing cannot be undone: say --yes, or --dry-run to see what would go.")
     what = "Forget these days and remove old files" if forgets else "Remove files that no recent version needs"
     return click.confirm(f"{what} for good?", err=True)

@@ -78,7 +78,8 @@ class Columns:
         """The source's columns that are fields, once it has every column that is needed and none twice."""
         for name in found:
             if found.count(name) > 1:
-                raise DataError("bad-file", "Two columns have one name.", where=where, got=shown(name))
+                own = "Give each column a name of its own."
+                raise DataError("bad-file", "Two columns have one name.", where=where, got=shown(name), hint=own)
         wanted = [*self.mapping, *([self.arrival.name] if self.arrival else [])]
         for name in wanted:
             if name not in found:
@@ -111,7 +112,8 @@ def columns(schema: Struct, mapping: Mapping[str, str], arrived_at: str | None) 
             message = "--map names a field that the stream does not have."
             raise UsageError("bad-usage", message, got=shown(name), hint=hint)
         if list(mapping.values()).count(name) > 1:
-            raise UsageError("bad-usage", "--map gives one field two columns.", got=shown(name))
+            hint = "Name each field once, and leave the other column out."
+            raise UsageError("bad-usage", "--map gives one field two columns.", got=shown(name), hint=hint)
     made = Columns(schema, dict(mapping))
     if arrived_at is None:
         return made

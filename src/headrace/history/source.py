@@ -64,7 +64,8 @@ class History:
             return DeltaTable(self.place, storage_options=dict(self.options) or None)
         except (DeltaError, OSError) as error:
             message = "The Delta table cannot be read."
-            raise DataError("bad-file", message, got=shown(str(error), 200), where=self.name) from error
+            hint = "Name a folder with `_delta_log`, or an address that the options of the storage fit."
+            raise DataError("bad-file", message, got=shown(str(error), 200), where=self.name, hint=hint) from error
 
     def fingerprint(self) -> str:
         """What the history is known by: its content, or a table's id and version."""
@@ -96,14 +97,16 @@ def history(place: str, format: str | None = None, options: Mapping[str, str] | 
         return History(place, DELTA, dict(options or {}))
     path = Path(place)
     if not path.exists():
-        raise DataError("bad-file", "There is no such file or folder.", got=shown(place))
+        hint = "Give the path of a file or folder that is there, or the address of a Delta table."
+        raise DataError("bad-file", "There is no such file or folder.", got=shown(place), hint=hint)
     if path.is_dir():
         found = History(place, DELTA if (path / "_delta_log").is_dir() else PARQUET)
         if format not in (None, found.format):
             message = f"The folder holds {'a Delta table' if found.format == DELTA else 'no Delta table'}."
             raise UsageError("bad-usage", message, got=shown(format), hint="Leave --format out.")
         if found.format == PARQUET and not found.files():
-            raise DataError("bad-file", "The folder is empty.", got=shown(place))
+            hint = "Name a folder that holds Parquet files or a Delta table."
+            raise DataError("bad-file", "The folder is empty.", got=shown(place), hint=hint)
         return found
     known = format or ENDINGS.get(path.suffix.lower())
     if known is None:

@@ -47,7 +47,8 @@ def chunks(given: History, columns: Columns, start: int) -> Chunks:
             yield Chunk(values, arrivals, done)
     except (pa.ArrowException, OSError) as error:
         message = "The files cannot be read to their end."
-        raise DataError("bad-file", message, where=given.name, got=shown(str(error), 200)) from error
+        hint = "Write the damaged file again, and import again."
+        raise DataError("bad-file", message, where=given.name, got=shown(str(error), 200), hint=hint) from error
 
 
 def opened(given: History) -> tuple[Any, list[Any]]:
@@ -67,7 +68,8 @@ def opened(given: History) -> tuple[Any, list[Any]]:
         found = factory.finish(factory.inspect(promote_options="permissive"))
     except (pa.ArrowException, OSError) as error:
         message = "This is not Parquet that can be read."
-        raise DataError("bad-file", message, where=given.name, got=shown(str(error), 200)) from error
+        hint = "Name Parquet files alone, or say the format with --format."
+        raise DataError("bad-file", message, where=given.name, got=shown(str(error), 200), hint=hint) from error
     return found, sorted(found.get_fragments(), key=lambda fragment: fragment.path)
 
 

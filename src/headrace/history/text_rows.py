@@ -57,16 +57,21 @@ def _opened(given: History) -> Iterator[tuple[Any, Any]]:
         file = given.path.open("rb")
     except OSError as error:
         message = f"The file cannot be read: {error.strerror}."
-        raise DataError("bad-file", message, got=shown(given.place)) from error
+        hint = "Give the path of a file that you may read."
+        raise DataError("bad-file", message, got=shown(given.place), hint=hint) from error
     with file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, strict=True)
         try:
             yield file, reader
         except csv.Error as error:
             where = f"{given.name}:{reader.line_num}"
-            raise DataError("bad-file", f"The file is not CSV: {error}.", where=where) from error
+            hint = "Mend the line that is named; a cell with a comma, a quote or a line break stands in double quotes."
+            raise DataError("bad-file", f"The file is not CSV: {error}.", where=where, hint=hint) from error
         except UnicodeDecodeError as error:
-            raise DataError("bad-file", "The file is not UTF-8.", where=given.name, got=shown(str(error))) from error
+            hint = "Write it again in UTF-8, as `iconv -f latin1 -t utf-8` does."
+            raise DataError(
+                "bad-file", "The file is not UTF-8.", where=given.name, got=shown(str(error)), hint=hint
+            ) from error
 
 
 def _row_reader(names: list[str], fields: dict[str, str], columns: Columns) -> Callable[[list[str]], bytes]:
@@ -96,7 +101,8 @@ def json_chunks(given: History, columns: Columns, start: int) -> Chunks:
         file = given.path.open("rb")
     except OSError as error:
         message = f"The file cannot be read: {error.strerror}."
-        raise DataError("bad-file", message, got=shown(given.place)) from error
+        hint = "Give the path of a file that you may read."
+        raise DataError("bad-file", message, got=shown(given.place), hint=hint) from error
     with file:
         lines = islice(((line, at) for at, line in enumerate(file, 1) if line.strip()), start, None)
         while batch := list(islice(lines, MOST)):

@@ -184,7 +184,8 @@ def stop(service: Service, *, grace: float = STOPPING) -> bool:
             os.kill(found.pid, number)
         if _gone(service, found, within):
             return True
-    raise MachineError("no-answer", f"The local {service.name} does not end.", got=f"pid {found.pid}")
+    hint = "End the process by its number, or look at its log."
+    raise MachineError("no-answer", f"The local {service.name} does not end.", got=f"pid {found.pid}", hint=hint)
 
 
 def _gone(service: Service, found: Running, within: float) -> bool:

@@ -32,6 +32,7 @@ from headrace.run.runs import Runs, checkpoint_of
 from headrace.run.source import register
 from headrace.run.spark_failure import cause_of
 from headrace.run.stall import EVERY, StallDetector
+from headrace.run.state_damage import note_failure
 from headrace.run.status import Status
 from headrace.run.tile_query import REAL_TIME, TileQuery
 from headrace.run.tiles import Target
@@ -40,7 +41,7 @@ from headrace.schema.writers import writers_of
 from headrace.store.changelog import HandOver
 from headrace.store.runs import FIRST_RUN
 from headrace.topics import RUNS, STATUS, create, last_status, open_log, topics
-from headrace.watch.alarm import Alarm
+from headrace.watch.alarm import CHECKPOINT, Alarm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +83,7 @@ class Pipeline:
         runs.look()
         found = [renew(tile_set, self.named, self.log, runs, self._fill) for tile_set in self.plan.tile_sets]
         return [
-            Alarm(each.tile_set.stream.name, None, "checkpoint_damaged", None, None, self.clock.now(), each.says)
+            Alarm(each.tile_set.stream.name, None, CHECKPOINT, None, None, self.clock.now(), each.says)
             for each in found
             if each is not None
         ]
@@ -149,9 +150,10 @@ class Pipeline:
         """Fail if a query has failed; say how far the tiles have come and how everything is doing."""
         for tile in self.runs.tiles:
             tile.look()
-        for query in self.queries:
-            if not query.isActive:
-                raise ended(query)
+        for tile in self.runs.tiles:
+            if not tile.query.isActive:
+                note_failure(tile.place.checkpoint, tile.query.exception())
+                raise ended(tile.query)
         self._refuse_stalled()
         self.runs.look()
         self._look_at_late_lanes()

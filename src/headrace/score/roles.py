@@ -59,7 +59,10 @@ def challenged(roles: Roles, change: Change, share: float) -> Roles:
     if roles.champion is None:
         raise DataError("no-champion", "There is no champion to challenge.", hint="Promote a version first.")
     if roles.champion == change.version:
-        raise DataError("bad-argument", "The champion cannot challenge itself.", got=f"version {change.version}")
+        hint = "Name another version; `headrace model list` shows them."
+        raise DataError(
+            "bad-argument", "The champion cannot challenge itself.", got=f"version {change.version}", hint=hint
+        )
     if not 0.0 < share < 1.0:
         hint = "To give it all keys, promote it; to give it none, make it a shadow."
         raise DataError("bad-argument", "A challenger's share is between 0 and 1.", got=shown(share), hint=hint)
@@ -75,7 +78,10 @@ def unchallenged(roles: Roles, change: Change) -> Roles:
 def shadowed(roles: Roles, change: Change) -> Roles:
     """The version scores what the champion scores, and nobody hears it."""
     if change.version in (roles.champion, roles.challenger):
-        raise DataError("bad-argument", "A version that answers is no shadow.", got=f"version {change.version}")
+        hint = "Name a version that does not answer; `headrace model list` shows them."
+        raise DataError(
+            "bad-argument", "A version that answers is no shadow.", got=f"version {change.version}", hint=hint
+        )
     others = tuple(each for each in roles.shadows if each != change.version)
     return _noted(roles, change, shadows=tuple(sorted((*others, change.version))))
 

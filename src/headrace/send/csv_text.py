@@ -40,9 +40,13 @@ def rows(given: Source, schema: Struct) -> Rows:
                 line = reader.line_num + 1
         except csv.Error as error:
             message = f"The file is not CSV: {error}."
-            raise DataError("bad-file", message, where=f"{given.name}:{reader.line_num}") from error
+            hint = "Mend the line that is named; a cell with a comma, a quote or a line break stands in double quotes."
+            raise DataError("bad-file", message, where=f"{given.name}:{reader.line_num}", hint=hint) from error
         except UnicodeDecodeError as error:
-            raise DataError("bad-file", "The file is not UTF-8.", where=given.name, got=shown(str(error))) from error
+            hint = "Write it again in UTF-8, as `iconv -f latin1 -t utf-8` does."
+            raise DataError(
+                "bad-file", "The file is not UTF-8.", where=given.name, got=shown(str(error)), hint=hint
+            ) from error
 
 
 def _checked(given: Source, header: list[str], schema: Struct) -> list[str]:
@@ -50,7 +54,8 @@ def _checked(given: Source, header: list[str], schema: Struct) -> list[str]:
     where = f"{given.name}:1"
     for name in header:
         if header.count(name) > 1:
-            raise DataError("bad-file", "Two columns have one name.", where=where, got=shown(name))
+            hint = "Give each column a name of its own."
+            raise DataError("bad-file", "Two columns have one name.", where=where, got=shown(name), hint=hint)
     for field in schema:
         if field.name not in header and not field.optional:
             hint = did_you_mean(field.name, header) or "The first line must name the columns."

@@ -34,7 +34,8 @@ def rows(given: Source, schema: Struct) -> Rows:
                     yield _row(f"{given.name}, row {number}", found, schema, size * number // total)
         except pa.ArrowException as error:
             message = "The file is not Parquet that can be read."
-            raise DataError("bad-file", message, where=given.name, got=shown(str(error))) from error
+            hint = "Write the file again, or say the format with --format."
+            raise DataError("bad-file", message, where=given.name, got=shown(str(error)), hint=hint) from error
 
 
 def _checked(given: Source, found: Any, schema: Struct) -> list[str]:

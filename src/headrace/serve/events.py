@@ -139,7 +139,8 @@ def _refuse(rows: Sequence[Row | str], values: Sequence[bytes]) -> None:
     if not faults:
         if values:
             return
-        raise DataError("bad-record", "There is no event in the request.")
+        hint = "Send an event as a JSON object in the body."
+        raise DataError("bad-record", "There is no event in the request.", hint=hint)
     place, reason = faults[0]
     where = f"event {place} of {len(values)}, {len(faults)} of them refused" if len(values) > 1 else None
     hint = "Nothing was appended. Send several events as JSON lines, with Content-Type: application/x-ndjson."

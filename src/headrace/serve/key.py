@@ -36,10 +36,14 @@ def named(query: bytes) -> dict[str, str]:
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:
-        raise DataError("bad-request", "The query is not percent-encoded UTF-8.", got=shown(query)) from error
+        hint = "Write other characters as the percent signs of their UTF-8 bytes."
+        raise DataError(
+            "bad-request", "The query is not percent-encoded UTF-8.", got=shown(query), hint=hint
+        ) from error
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise DataError("bad-request", "A query parameter is given twice.", got=shown(query))
+        hint = "Name each column of the key once."
+        raise DataError("bad-request", "A query parameter is given twice.", got=shown(query), hint=hint)
     return found
 
 
@@ -98,4 +102,7 @@ def _text(part: bytes) -> str:
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError as error:
-        raise DataError("bad-request", "A path segment is not percent-encoded UTF-8.", got=shown(part)) from error
+        hint = "Write other characters as the percent signs of their UTF-8 bytes."
+        raise DataError(
+            "bad-request", "A path segment is not percent-encoded UTF-8.", got=shown(part), hint=hint
+        ) from error

@@ -72,7 +72,8 @@ def wanted_of(body: bytes, served: Served, reads: Reads, *, most: int, stale: st
     asked = decoded(body, _asked, EXAMPLE)
     if (asked.key is UNSET) == (asked.keys is UNSET):
         message = "A request has a `key`, or several `keys`."
-        raise DataError("bad-request", message, got="neither" if asked.key is UNSET else "both")
+        hint = f"Send JSON such as {EXAMPLE}."
+        raise DataError("bad-request", message, got="neither" if asked.key is UNSET else "both", hint=hint)
     keys = [asked.key] if isinstance(asked.keys, UnsetType) else asked.keys
     features = served.model.features
     of = (reads.find(features.name),)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.supervisor import process
+from headrace.supervisor import logfile, process
 from headrace.supervisor.place import MARK, Place
 from headrace.supervisor.process import Identity
 
@@ -76,9 +76,7 @@ class Process:
     """A child that was started. `code` is asked until it gives the exit code, negative for a signal."""
 
     def __init__(self, child: Child, place: Place) -> None:
-        log = place.log(child.name)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
+        with logfile.opened(place.log(child.name)) as output:
             self._popen = subprocess.Popen(
                 child.command,
                 stdin=subprocess.DEVNULL,

@@ -119,9 +119,8 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
         raise ProjectError("already-running", "The project is already up.", got=f"pid {held.pid}", hint=hint)
     refuse_full(where.data)
     log = where.log(SUPERVISOR)
-    log.parent.mkdir(parents=True, exist_ok=True)
     logfile.rotate(log)
-    with log.open("ab") as output:
+    with logfile.opened(log) as output:
         lines = logfile.follow({SUPERVISOR: log}, lambda: _over(started))
         started = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -80,5 +80,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DataError("bad-file", message, got=shown(str(folder)), hint=hint) from error
     if not isinstance(told, dict) or told.get("manifest") != FORM:
         got = shown(told.get("manifest") if isinstance(told, dict) else told)
-        raise DataError("bad-file", "The manifest has a form that this version does not know.", got=got)
+        hint = "Make the set anew, or read it with the version of Headrace that made it."
+        raise DataError("bad-file", "The manifest has a form that this version does not know.", got=got, hint=hint)
     return told

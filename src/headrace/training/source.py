@@ -82,13 +82,15 @@ def _from_pandas(session: SparkSession, given: pd.DataFrame) -> DataFrame:
     odd = [name for name in given.columns if not isinstance(name, str)]
     if odd or not given.columns.is_unique:
         got = shown(odd or list(given.columns), 200)
-        raise DataError("bad-spine", "The columns of the spine need names, each its own.", got=got)
+        hint = "Give each column a text as its name, each once."
+        raise DataError("bad-spine", "The columns of the spine need names, each its own.", got=got, hint=hint)
     try:
         rows = pa.Table.from_pandas(given, preserve_index=False)
         rows = rows.cast(carried(rows.schema), safe=False)
     except pa.ArrowException as error:
         message = "A column of the spine has cells of several types."
-        raise DataError("bad-spine", message, got=shown(str(error), 200)) from error
+        hint = "Give every cell of a column one type."
+        raise DataError("bad-spine", message, got=shown(str(error), 200), hint=hint) from error
     return from_arrow(session, rows.append_column(NUMBER, pa.array(range(len(given)), pa.int64())))
 
 
@@ -119,7 +121,8 @@ def _from_path(session: SparkSession, place: str, project: Project) -> Spine:
 
         names = header(given)
         if not names or "" in names:
-            raise DataError("bad-file", "The file has no header that names every column.", where=given.name)
+            hint = "Write the names of the columns into its first line."
+            raise DataError("bad-file", "The file has no header that names every column.", where=given.name, hint=hint)
         return Spine(from_csv(session, whole, names), given.format, whole, text=True)
     if given.format not in (PARQUET, "delta"):
         hint = "Write it as CSV or Parquet."
