@@ -35,7 +35,8 @@ demo: install ## the example project over a generated payment stream; JSON=1 for
 
 test: ## everything once, Spark and a Kafka broker included; what is too dear fails
 	@scripts/timed set-up $(MAKE) --no-print-directory set-up
-	$(PYTEST) -m "not prove" --account build/test-report.json --budgets tests/budgets.toml
+	$(PYTEST) -m "not prove" --account build/test-report.json --budgets tests/budgets.toml \
+		--least-tests tests/golden/frozen/number_of_tests.txt
 
 test-fast: $(READY) redis ## what needs no JVM, in under a minute
 	$(PYTEST) -m "not spark and not kafka and not prove"

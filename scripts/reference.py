@@ -91,7 +91,7 @@ def settings_page() -> str:
 def cli_page() -> str:
     """Every verb as its own `--help` tells it."""
     lines = ["# The command line", "", WRITTEN, "", "stdout is data, stderr is talk; a failure exits non-zero.", ""]
-    for path, text in _helps(cli, click.Context(cli, info_name="headrace", terminal_width=100)):
+    for path, text in _helps(cli, click.Context(cli, info_name="headrace", terminal_width=100, **cli.context_settings)):
         lines += [f"## {path}", "", "```text", text, "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
