@@ -19,11 +19,11 @@ import pytest
 from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.config import names
+from headrace.config.config import names
 from headrace.demo import stack
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
-from headrace.supervisor import place
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
+from headrace.processes import state_folder
 from headrace.topics import STATUS, last_status, open_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
@@ -67,7 +67,7 @@ def headrace(folder: Path, *arguments: str, code: int = 0, **settings: str) -> s
 
 
 def pid_of(config, name):
-    told = place.read_status(place.place(config)) or {}
+    told = state_folder.read_status(state_folder.place(config)) or {}
     return (told["supervisor"] if name == "supervisor" else told["processes"][name])["pid"]
 
 
@@ -77,7 +77,7 @@ def has_evaluated(config, log):
 
 
 def state_of(config, name):
-    told = (place.read_status(place.place(config)) or {})["processes"][name]
+    told = (state_folder.read_status(state_folder.place(config)) or {})["processes"][name]
     return told["state"], told["restarts"]
 
 
@@ -98,7 +98,7 @@ def served(config):
     """The address of serving, whatever port it has now, once it is ready."""
 
     def ready():
-        told = place.read_status(place.place(config)) or {}
+        told = state_folder.read_status(state_folder.place(config)) or {}
         url = told["processes"]["serve"]["url"]
         with closing(stack.Reader(url)) as reader:
             return url if reader.get("/ready")["ready"] else None
@@ -134,7 +134,10 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
 
         stack.send(log, "payments", sent, strike)
         assert not left
-        until(lambda: place.holder(place.place(shop.config)) is None, "the killed supervisor still holds the lock")
+        until(
+            lambda: state_folder.holder(state_folder.place(shop.config)) is None,
+            "the killed supervisor still holds the lock",
+        )
         left = json.loads(headrace(shop_folder, "status", "--json", code=1).stdout)
         assert (left["state"], left["supervisor"]) == ("stopped", None)
         assert {each["state"] for each in left["processes"].values()} <= {"stopped", "orphaned"}

@@ -31,7 +31,7 @@ ACTED_ON = (
     "training/",
     "score/formats/",
     "config.py",
-    "score/roles.py",
+    "models/roles.py",
     "serve/access.py",
 )
 """Modules whose errors are about what somebody has written or named, and can mend."""

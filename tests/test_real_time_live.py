@@ -20,20 +20,20 @@ import pytest
 from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.config import names
+from headrace.config.config import names
 from headrace.demo import stack
-from headrace.run.equality import differences
-from headrace.run.progress import last_batch_end
-from headrace.run.reference import Outcome
-from headrace.run.runs import checkpoint_of
-from headrace.serve.reading import Reader
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
+from headrace.read.reader import Reader
+from headrace.spark.pipeline.runs import checkpoint_of
+from headrace.spark.progress import last_batch_end
 from headrace.store import MemoryStore
-from headrace.store.materialise import Materialiser
-from headrace.store.runs import FIRST_RUN
+from headrace.store.materializer import Materialiser
+from headrace.tiles.run_choice import FIRST_RUN
 from headrace.topics import STATUS, last_status, open_log, topics
 from headrace.topics import create as create_topics
 from tests.flow import flow, message
-from tests.kafka.cluster import free_ports
+from tests.processes.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, settled, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

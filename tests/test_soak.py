@@ -20,12 +20,12 @@ import pytest
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import SystemClock, micros
-from headrace.define.verdict import VERDICTS
 from headrace.demo import stack
 from headrace.log.record import Message
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
-from headrace.supervisor import place, process
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
+from headrace.meaning.verdict_names import VERDICTS
+from headrace.processes import process_identity, state_folder
 from headrace.topics import open_log
 from tests.flow import flow, message
 from tests.test_end_to_end import headrace, served, settled, until
@@ -59,11 +59,11 @@ class Usage:
     files: int
 
 
-def read_usage(where: place.Place) -> Usage:
+def read_usage(where: state_folder.Place) -> Usage:
     """Add up what the processes use that the supervisor started, however far down."""
     memory, files = {"python": 0, "java": 0}, 0
-    for identity in process.marked(place.MARK, where.mark):
-        folder = process.PROC / str(identity.pid)
+    for identity in process_identity.marked(state_folder.MARK, where.mark):
+        folder = process_identity.PROC / str(identity.pid)
         try:
             lines = (folder / "smaps_rollup").read_text().splitlines()
             files += len(os.listdir(folder / "fd"))
@@ -102,7 +102,7 @@ def test_memory_and_open_files_stop_growing_under_a_steady_load_and_the_counts_a
     with (folder / "headrace.toml").open("a", encoding="utf-8") as settings:
         settings.write(SETTINGS)
     shop = project.load(folder)
-    (view,), where = shop.views, place.place(shop.config)
+    (view,), where = shop.views, state_folder.place(shop.config)
     headrace(folder, "up", "--detach", "--port", "0")
     try:
         with open_log(shop.config) as log, closing(stack.Reader(served(shop.config))) as reader:
@@ -125,7 +125,7 @@ def test_memory_and_open_files_stop_growing_under_a_steady_load_and_the_counts_a
             for key in chance.sample(sorted(outcome.keys(view)), 50):
                 answer = reader.features(view, key)
                 assert differences(outcome, view, key, (micros(answer["at"]),), answer["features"]) == []
-        processes = (place.read_status(where) or {})["processes"]
+        processes = (state_folder.read_status(where) or {})["processes"]
         assert {name: each["restarts"] for name, each in processes.items()} == dict.fromkeys(processes, 0)
         components = processes["spark"]["components"]
         assert {name: each["restarts"] for name, each in components.items()} == dict.fromkeys(components, 0)

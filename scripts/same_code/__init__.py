@@ -6,7 +6,7 @@
     "headrace.truth" = "headrace.labels"
     [names]                                      everywhere, or for what one module defines; one new name or a list
     Asked = "Question"
-    "headrace.store.lmdb:LmdbStore.look" = "read_window"
+    "headrace.store.lmdb.store:LmdbStore.look" = "read_window"
 
 Every file of OLD must have a counterpart in NEW, and the reverse; one without code needs none. Docstrings and the order
 of imports are free. An imported name is compared by what is imported, and a name that is local to a function by a

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import pytest
 
 from headrace import batch
-from headrace.cli import bar
-from headrace.cli.bar import bar_or_lines
+from headrace.cli import progress_bar
 from headrace.cli.init import create
 from headrace.cli.main import main
-from headrace.run.backfill_step import BEGIN, END, LATE, SPARK, BackfillStep, StepTimes
-from headrace.store.changelog import FILLED, HandOver
+from headrace.cli.progress_bar import bar_or_lines
+from headrace.spark.backfill.step import BEGIN, END, LATE, SPARK, BackfillStep, StepTimes
+from headrace.tiles.changelog import FILLED, HandOver
 
 TILES = "payments.by_card"
 STEPS = [SPARK, BEGIN, TILES, LATE, END]
@@ -26,7 +26,7 @@ def filled(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "shop")
 
     def backfill(loaded, view, *, rate, progress):
-        from headrace.run.backfill import Filled
+        from headrace.spark.backfill.backfill import Filled
 
         (tile_set,) = loaded.plan().tile_sets
         made = HandOver(tile_set.fingerprint, "2", 0, {}, {}, 1, stage=FILLED, filled=0)
@@ -58,14 +58,14 @@ def test_where_nobody_looks_a_line_says_what_began_and_how_far_that_is_now_and_t
     with bar_or_lines("backfilling", 10) as advance:
         for done in range(5):
             advance(done, None, f"tiles: {done} rows")
-        monkeypatch.setattr(bar, "LINES_EVERY", 0.0)
+        monkeypatch.setattr(progress_bar, "LINES_EVERY", 0.0)
         advance(5, None, "tiles: 5 rows")
     assert capsys.readouterr().err.splitlines() == ["  0 %  tiles: 0 rows", " 50 %  tiles: 5 rows"]
 
 
 @pytest.mark.usefixtures("filled")
 def test_a_backfill_says_how_far_its_late_lanes_are(capsys, monkeypatch):
-    monkeypatch.setattr(bar, "LINES_EVERY", 0.0)
+    monkeypatch.setattr(progress_bar, "LINES_EVERY", 0.0)
     assert main(["backfill"]) == 0
     said = [line[7:] for line in capsys.readouterr().err.splitlines() if LATE in line]
     assert said == [f"{LATE}: 0 of 2 lanes", f"{LATE}: 2 rows, 1 of 2 lanes", f"{LATE}: 5 rows, 2 of 2 lanes"]
@@ -88,7 +88,7 @@ def test_the_steps_of_a_backfill_account_for_all_of_its_time(tmp_path, monkeypat
         return []
 
     monkeypatch.setattr(batch, "session_of", session_of)
-    monkeypatch.setattr("headrace.run.backfilling.run_backfill", run_backfill)
+    monkeypatch.setattr("headrace.spark.backfill.project_backfill.run_backfill", run_backfill)
     times, steps = StepTimes(lambda: now[0]), list[str]()
 
     def take(step):

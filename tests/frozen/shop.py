@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import headrace as hr
-from headrace.config import Config, parse
+from headrace.config.config import Config, parse
 from headrace.plan.build import build
-from headrace.store import Gone, HandOver, ProgressRow, Row, TileRow
+from headrace.tiles.changelog import Gone, HandOver, ProgressRow, Row, TileRow
 
 MINUTE = 60_000_000
 BASE = 1_735_689_600_000_000

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from headrace.serve.folding import folds
-from headrace.store import Gone, HandOver, ProgressRow, Row, Store, TileRow
-from headrace.store.identity import LONGEST
+from headrace.store import Store
+from headrace.tiles.changelog import Gone, HandOver, ProgressRow, Row, TileRow
+from headrace.tiles.fold import folds
+from headrace.tiles.identity import LONGEST
 from tests.frozen.shop import BASE, MINUTE, TOPIC, by_card, plan
 
 HOUR = 60 * MINUTE

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from headrace.log import EmbeddedLog, Message
-from headrace.run.checkpoint_damage import damage_of
-from headrace.run.late import LateLane, Run, late_file
-from headrace.run.progress import batch_end, forget_cut_off_first, last_batch, last_batch_end, translate
-from headrace.run.source import OPTIONS, SCHEMA, LogSource, Settings, StreamReader
-from headrace.run.tally import Tally
+from headrace.spark.durable_counts import Tally
+from headrace.spark.late.late_lane import LateLane, Run, late_file
+from headrace.spark.pipeline.checkpoint_damage import damage_of
+from headrace.spark.progress import batch_end, forget_cut_off_first, last_batch, last_batch_end, translate
+from headrace.spark.source import OPTIONS, SCHEMA, LogSource, Settings, StreamReader
 from headrace.testing import FakeClock
 from tests.frozen.shop import BASE, TOPIC, by_card
 

@@ -10,15 +10,15 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.drift.statistics import Statistics
-from headrace.evaluate.cells import Cells
-from headrace.evaluate.looks import Looks
-from headrace.evaluate.spreads import Spread
+from headrace.evaluation.cells import Cells
+from headrace.evaluation.pass_table import Looks
+from headrace.evaluation.spreads import Spread
 from headrace.lake.copies import COPIES, KEYS
 from headrace.lake.layout import bronze_shape, silver_shape
-from headrace.lake.place import open_lake
-from headrace.run.outcome_sums import Cell
-from headrace.run.outcomes import Seen
-from headrace.truth.sums import Scores, Sums
+from headrace.lake.location import open_lake
+from headrace.meaning.sums import Scores, Sums
+from headrace.spark.evaluation.outcome_sums import Cell
+from headrace.spark.evaluation.outcomes import Seen
 from tests.frozen.shop import BASE, disputed, disputes, payments, read_config, risk
 
 

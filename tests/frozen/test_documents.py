@@ -8,11 +8,11 @@ import msgspec
 
 from headrace.drift.incident import Alarm, Change, Incident
 from headrace.drift.reference import Reference
-from headrace.drift.track import Point
-from headrace.plan.decide import set_digests
-from headrace.score.columns import Column
-from headrace.score.manifest import Output
-from headrace.score.registry import Registry
+from headrace.drift.series_watch import Point
+from headrace.models.columns import Column
+from headrace.models.manifest import Output
+from headrace.models.registry import Registry
+from headrace.plan.feature_digest import set_digests
 from headrace.testing import FakeClock
 from headrace.version import VERSION
 from tests.frozen.shop import BASE, MINUTE, plan, risk

@@ -9,9 +9,9 @@ import ast
 from collections import defaultdict
 
 from headrace.errors import CODES, HeadraceError
-from headrace.serve.answering import STATUSES
-from headrace.store.expiry import ExpiredError
-from headrace.store.value import DamagedError
+from headrace.serve.responses import STATUSES
+from headrace.store.row_bytes import DamagedError
+from headrace.tiles.expiry import ExpiredError
 from tests.frozen.source import calls_with_text
 
 OWN_CODE = (DamagedError, ExpiredError)

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from headrace.serve import metrics, scoring_metrics
-from headrace.serve.terms import Terms
+from headrace.serve import metrics
+from headrace.serve.scoring import metrics as scoring_metrics
+from headrace.serve.server_options import Terms
 from tests.serve.conftest import NAMES, World
 from tests.streams import BASE
 

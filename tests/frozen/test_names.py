@@ -6,19 +6,19 @@ import ast
 from dataclasses import astuple
 from pathlib import Path
 
-from headrace.config import models_folder, names
-from headrace.kafka.broker import broker_service
-from headrace.lake.place import root, uri
-from headrace.local.redis import redis_folder, redis_service
-from headrace.run.late import late_file
-from headrace.run.runs import checkpoint_of
-from headrace.supervisor.place import place
+from headrace.config.config import models_folder, names
+from headrace.lake.location import root, uri
+from headrace.processes.broker import broker_service
+from headrace.processes.redis import redis_folder, redis_service
+from headrace.processes.state_folder import place
+from headrace.spark.late.late_lane import late_file
+from headrace.spark.pipeline.runs import checkpoint_of
 from headrace.topics import broker_folder, topics
 from tests.frozen.shop import by_card, plan, read_config
 from tests.frozen.source import calls_with_text
 
 NAMING = {"path", "topic", "group", "key"}
-"""The methods of `headrace.config.Names`."""
+"""The methods of `headrace.config.config.Names`."""
 
 
 def test_every_topic_of_a_plan_has_the_name_and_the_form_that_it_had(golden):

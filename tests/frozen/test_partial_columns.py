@@ -6,11 +6,11 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace.aggregate import EventSql
+from headrace.meaning.reference import Outcome
 from headrace.plan.build import build
-from headrace.run.reference import Outcome
-from headrace.serve.folding import folds
-from headrace.store.levels import Piece
 from headrace.testing import record
+from headrace.tiles.fold import folds
+from headrace.tiles.levels import Piece
 from tests.frozen.shop import MINUTE
 from tests.serve.shape import rows_of
 from tests.streams import BASE, every_aggregate, payments

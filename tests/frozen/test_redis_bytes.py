@@ -7,7 +7,8 @@ import itertools
 import pytest
 import redis
 
-from headrace.store import RedisStore, redis_levels
+from headrace.store import RedisStore
+from headrace.store.redis import levels as redis_levels
 from tests.frozen.stored_rows import fill, forget_old_tiles
 from tests.store.server import Server
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.setting_value import check_value
-from headrace.settings import OTHER_VARIABLES, SETTINGS
+from headrace.config.settings import OTHER_VARIABLES, SETTINGS
+from headrace.config.values import check_value
 
 
 def test_every_setting_takes_what_it_took(golden):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.run import tiles
+from headrace.spark import tiles
 from tests.frozen.recorder import Recorder
 from tests.frozen.shop import by_card, plan
 

@@ -38,7 +38,7 @@ def test_no_test_says_by_itself_how_many_cases_it_tries():
         ("from hypothesis import given, settings\n", [1]),
         ("import hypothesis\n\n@hypothesis.settings(deadline=None)\ndef test_a(): ...\n", [3]),
         ("@anything(max_examples=7)\ndef test_a(): ...\n", [1]),
-        ("from hypothesis import HealthCheck, given\nfrom headrace.run.session import settings\n", []),
+        ("from hypothesis import HealthCheck, given\nfrom headrace.spark.session import settings\n", []),
         ("@examples(0.2)\n@given(integers())\ndef test_a(number): ...\n", []),
     ],
 )
