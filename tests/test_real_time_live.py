@@ -17,11 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.config.config import names
-from headrace.demo import stack
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.read.reader import Reader
@@ -32,6 +31,7 @@ from headrace.store.materializer import Materialiser
 from headrace.tiles.run_choice import FIRST_RUN
 from headrace.topics import STATUS, last_status, open_log, topics
 from headrace.topics import create as create_topics
+from headrace_demo import stack
 from tests.flow import flow, message
 from tests.processes.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, settled, until
@@ -174,7 +174,7 @@ def test_killed_in_real_time_and_changed_to_micro_batches_and_back_every_value_i
 def send(shop, log, moments, seed):
     """Send payments while the pipeline is killed at some shares of them."""
     start = SystemClock().now() + SECOND
-    sent = example.payments(PER_SECOND * SECONDS, seed=seed, start=start, per_second=PER_SECOND, cards=50)
+    sent = sample_payments.payments(PER_SECOND * SECONDS, seed=seed, start=start, per_second=PER_SECOND, cards=50)
     left = list(moments)
 
     def strike(done):

@@ -20,13 +20,13 @@ import pytest
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import SystemClock, micros
-from headrace.demo import stack
 from headrace.log.record import Message
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.meaning.verdict_names import VERDICTS
 from headrace.processes import process_identity, state_folder
 from headrace.topics import open_log
+from headrace_demo import stack
 from tests.flow import flow, message
 from tests.test_end_to_end import headrace, served, settled, until
 
