@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from headrace.clock import show_time
 from headrace.errors import ConfigError, HeadraceError, ProjectError
 from headrace.log import MemoryLog
-from headrace.processes import log_file, process_identity
-from headrace.processes import state_folder as place
+from headrace.processes import log_file, process_identity, state_folder
 from headrace.processes.backoff import Backoff
 from headrace.processes.child import Child, Process
 from headrace.processes.process_identity import Identity
@@ -90,7 +89,7 @@ class Stage:
 
     @property
     def stored(self) -> dict[str, object]:
-        return place.read_status(self.where) or {}
+        return state_folder.read_status(self.where) or {}
 
 
 @pytest.fixture
@@ -339,7 +338,7 @@ def test_stopping_asks_and_waits(where):
     supervisor.stop()
     assert supervisor.watched[0].last_exit.code == 0
     assert not any("killing" in line for line in said)
-    assert (place.read_status(where) or {})["state"] == "stopped"
+    assert (state_folder.read_status(where) or {})["state"] == "stopped"
     assert "one exited with code 0" in log_file.last_lines(where.log("one"), 1)[0]
 
 
@@ -365,7 +364,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_or_on_a_second_s
     assert time.monotonic() - began < 10
     assert supervisor.watched[0].last_exit.code == -signal.SIGKILL
     assert said[-1] == "one: does not end by itself, killing it"
-    assert place.recorded(where) == []
+    assert state_folder.recorded(where) == []
 
 
 def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
@@ -405,11 +404,11 @@ from headrace.processes.child import Child, Process
 from headrace.processes.signals import Signals
 from headrace.supervisor.supervisor import Supervisor
 
-where = place.Place(Path(sys.argv[1]))
+where = state_folder.Place(Path(sys.argv[1]))
 is_ready = {} if sys.argv[3] == "ready" else None
 child = Child("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: is_ready)
 say = lambda line: print(line, flush=True)
-with place.locked(where), Signals() as signals:
+with state_folder.locked(where), Signals() as signals:
     up.keep(Supervisor([child], where, say=say), signals, say=say, watch=lambda _: None, began=time.monotonic())
 sys.exit(130 if signals.interrupted else 0)
 """
@@ -422,31 +421,31 @@ def supervising(where) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
     def start(child: str, state: str = "ready") -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", SUPERVISES, str(where.data), child, state]
         started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-        until(lambda: (place.read_status(where) or {}).get("state") == state)
+        until(lambda: (state_folder.read_status(where) or {}).get("state") == state)
         return started[-1]
 
     yield start
     for each in started:
         each.kill()
         each.wait()
-    process_identity.end(place.recorded(where), grace=0.1)
+    process_identity.end(state_folder.recorded(where), grace=0.1)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
 def test_a_signal_ends_everything_in_order(supervising, where, number, code):
     supervisor = supervising(SLEEPS)
-    children = place.recorded(where)
+    children = state_folder.recorded(where)
     assert len(children) == 1
     supervisor.send_signal(number)
     assert supervisor.wait(10) == code
     assert not any(process_identity.alive(identity) for identity in children)
-    assert place.holder(where) is None
+    assert state_folder.holder(where) is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 def test_a_killed_supervisor_takes_its_children_with_it(supervising, where):
     supervisor = supervising(SLEEPS)
-    children = place.recorded(where)
+    children = state_folder.recorded(where)
     supervisor.kill()
     assert process_identity.gone(children, within=10)
 
@@ -456,27 +455,27 @@ def test_a_child_that_outlives_a_killed_supervisor_is_ended_by_down(supervising,
     until(lambda: log_file.last_lines(where.log("one"), 1) == ["up"])
     supervisor.kill()
     supervisor.wait()
-    assert len(place.recorded(where)) == 1
-    assert process_identity.end(place.recorded(where), grace=0.1) == 1
-    assert place.recorded(where) == []
+    assert len(state_folder.recorded(where)) == 1
+    assert process_identity.end(state_folder.recorded(where), grace=0.1) == 1
+    assert state_folder.recorded(where) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the environment of a process")
 def test_sigterm_while_a_child_is_starting_ends_everything(supervising, where):
     supervisor = supervising(SLEEPS, "starting")
-    (child,) = place.recorded(where)
+    (child,) = state_folder.recorded(where)
     supervisor.send_signal(signal.SIGTERM)
     assert supervisor.wait(20) == 0
     assert not process_identity.alive(child)
-    assert (place.read_status(where) or {})["state"] == "stopped"
+    assert (state_folder.read_status(where) or {})["state"] == "stopped"
 
 
 def test_a_child_whose_pid_was_not_written_before_the_supervisor_was_killed_is_ended_by_the_next(where):
     running = Process(Child("one", python(SLEEPS), at_once), where)
     try:
-        place.write_status(where, {"state": "starting", "processes": {"one": {"state": "waiting", "pid": None}}})
-        assert place.recorded(where) == []
-        assert place.end_left(where, grace=5) == 1
+        state_folder.write_status(where, {"state": "starting", "processes": {"one": {"state": "waiting", "pid": None}}})
+        assert state_folder.recorded(where) == []
+        assert state_folder.end_left(where, grace=5) == 1
         collected(running)
     finally:
         running.kill()
@@ -493,16 +492,16 @@ def test_what_the_child_of_a_killed_supervisor_started_is_ended_by_down(supervis
     assert identity is not None
     supervisor.kill()
     supervisor.wait()
-    assert process_identity.gone(place.recorded(where), within=10)
+    assert process_identity.gone(state_folder.recorded(where), within=10)
     assert process_identity.alive(identity)
     assert up.down(where) == 1
     assert not process_identity.alive(identity)
 
 
 def test_processes_of_another_project_are_left_alone(where, tmp_path):
-    other = subprocess.Popen(python(SLEEPS), env={place.MARK: str(tmp_path / "other")})
+    other = subprocess.Popen(python(SLEEPS), env={state_folder.MARK: str(tmp_path / "other")})
     try:
-        until(lambda: process_identity.marked(place.MARK, str(tmp_path / "other")))
+        until(lambda: process_identity.marked(state_folder.MARK, str(tmp_path / "other")))
         assert up.down(where) == 0
         assert other.poll() is None
     finally:
@@ -519,27 +518,27 @@ def test_down_ends_a_running_supervisor_and_then_finds_nothing(supervising, wher
 
 def test_a_second_supervisor_is_refused_with_the_pid_of_the_first(supervising, where):
     supervisor = supervising(SLEEPS)
-    with pytest.raises(ProjectError) as caught, place.locked(where):
+    with pytest.raises(ProjectError) as caught, state_folder.locked(where):
         pass
     assert (caught.value.code, caught.value.got) == ("already-running", f"pid {supervisor.pid}")
-    assert place.holder(where) == process_identity.identify(supervisor.pid)
+    assert state_folder.holder(where) == process_identity.identify(supervisor.pid)
 
 
 def test_the_lock_of_a_killed_supervisor_is_free(supervising, where):
     supervisor = supervising(SLEEPS)
     supervisor.kill()
     supervisor.wait()
-    assert place.holder(where) is None
-    with place.locked(where):
-        assert place.holder(where) == process_identity.identify(os.getpid())
+    assert state_folder.holder(where) is None
+    with state_folder.locked(where):
+        assert state_folder.holder(where) == process_identity.identify(os.getpid())
 
 
 def test_the_next_supervisor_after_a_killed_one_says_that_its_children_are_starting(supervising, where):
     supervising(SLEEPS).kill()
-    (left,) = (place.read_status(where) or {})["processes"].values()
+    (left,) = (state_folder.read_status(where) or {})["processes"].values()
     assert left["state"] == "ready", "the killed one wrote nothing more"
     supervising(SLEEPS, "starting")
-    (now,) = (place.read_status(where) or {})["processes"].values()
+    (now,) = (state_folder.read_status(where) or {})["processes"].values()
     assert (now["state"], now["pid"] != left["pid"]) == ("starting", True)
 
 
@@ -552,10 +551,10 @@ def test_a_signal_is_sent_to_no_process_but_the_one_recorded(where):
         False,
         False,
     )
-    place.write_status(where, {"processes": {"a": later._asdict(), "b": other._asdict(), "c": {"pid": me.pid}}})
-    assert place.recorded(where) == []
-    place.write_status(where, {"processes": {"a": me._asdict()}})
-    assert place.recorded(where) == [me]
+    state_folder.write_status(where, {"processes": {"a": later._asdict(), "b": other._asdict(), "c": {"pid": me.pid}}})
+    assert state_folder.recorded(where) == []
+    state_folder.write_status(where, {"processes": {"a": me._asdict()}})
+    assert state_folder.recorded(where) == [me]
 
 
 def test_an_exited_child_that_nobody_collected_is_not_alive():
@@ -586,11 +585,11 @@ def test_a_process_is_identified_without_proc_too(tmp_path):
 
 
 def test_a_torn_status_file_is_no_status(where):
-    place.write_status(where, {"state": "ready"})
-    assert (place.read_status(where) or {})["state"] == "ready"
+    state_folder.write_status(where, {"state": "ready"})
+    assert (state_folder.read_status(where) or {})["state"] == "ready"
     where.status.write_text(where.status.read_text()[:10])
-    assert place.read_status(where) is None
-    assert place.recorded(where) == []
+    assert state_folder.read_status(where) is None
+    assert state_folder.recorded(where) == []
 
 
 def test_a_signal_ends_a_wait_at_once_and_the_handlers_come_back():
