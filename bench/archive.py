@@ -21,7 +21,7 @@ from bench.weigh import Scales
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import MINUTE, SystemClock, show_time
-from headrace.config import names
+from headrace.config.config import names
 from headrace.log.record import Message
 from headrace.project import Project
 from headrace.topics import create as create_topics
@@ -99,7 +99,7 @@ def catch_up(made: Project, count: int, warm: int) -> tuple[float, float]:
 
 def measure(quick: bool) -> list[Result]:
     """A large and a small backlog from the embedded log, and one from Kafka."""
-    from headrace.kafka import broker, jars
+    from headrace.processes import broker, jars
 
     small, large, warm = (400_000, 1_000_000, 200_000) if quick else (1_500_000, 5_000_000, WARM)
     with shop() as made:

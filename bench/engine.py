@@ -27,7 +27,7 @@ from bench.realtime.results import LOADS, after_a_stop, side_by_side
 from headrace import batch, project
 from headrace.cli.init import create
 from headrace.clock import MINUTE, SECOND, SystemClock, show_time
-from headrace.config import names
+from headrace.config.config import names
 from headrace.log.record import Message
 from headrace.project import Project
 from headrace.testing import FakeClock
@@ -130,7 +130,7 @@ def soon(made: Project, warm: float, seconds: float) -> list[float]:
 
 def soon_on_kafka(warm: float, seconds: float) -> list[float]:
     """The same over a local broker."""
-    from headrace.kafka import broker, jars
+    from headrace.processes import broker, jars
 
     with shop('\n[log]\nkind = "kafka"\n') as made:
         folder = names(made.config).path("kafka")
@@ -145,7 +145,7 @@ def soon_on_kafka(warm: float, seconds: float) -> list[float]:
 
 def from_the_lake(session: SparkSession, count: int, times: int) -> list[float]:
     """Events per second from the lake into the changelog, by `hr.backfill`; the first time warms up."""
-    from headrace.run.archiving import Archiving
+    from headrace.spark.archive.component import Archiving
 
     with shop("\n[archive]\nmost = 1000000\n") as made:
         pile_up(made, count)
@@ -163,10 +163,10 @@ def from_the_lake(session: SparkSession, count: int, times: int) -> list[float]:
 
 def state_growth(session: SparkSession, per_s: int) -> float:
     """Rows of state after 45 minutes of event time over those after 15, by when nothing is kept for longer."""
-    from headrace.run.admit import judged
-    from headrace.run.records import stream_of
-    from headrace.run.source import register
-    from headrace.run.tiles import Target, admitted_once, changelog, tiles
+    from headrace.spark.admission import judged
+    from headrace.spark.records import stream_of
+    from headrace.spark.source import register
+    from headrace.spark.tiles import Target, admitted_once, changelog, tiles
 
     register(session)
     with shop() as made, closing(open_log(made.config)) as log:
@@ -186,7 +186,7 @@ def state_growth(session: SparkSession, per_s: int) -> float:
 
 def measure(quick: bool) -> list[Result]:
     """One thing at a time; the catch-ups in turns, so that each round compares what ran under the same conditions."""
-    from headrace.run.session import local_session
+    from headrace.spark.session import local_session
 
     rounds, count, warm, live = (1, 400_000, 200_000, (3, 8)) if quick else (3, 1_000_000, 400_000, (45, 45))
     usual, many, hot = [], [], []

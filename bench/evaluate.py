@@ -28,21 +28,21 @@ from bench.realtime.compare import SPAWN, spawned
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import DAY, HOUR, SECOND, show_time
-from headrace.config import Config, names
+from headrace.config.config import Config, names
 from headrace.define.label import Label
-from headrace.evaluate.cells import Cells
-from headrace.evaluate.passes import take_a_look
-from headrace.lake.place import open_lake
-from headrace.log.embedded import EmbeddedLog
+from headrace.evaluation.cells import Cells
+from headrace.evaluation.evaluation_pass import take_a_look
+from headrace.evaluation.metrics import figures
+from headrace.lake.location import open_lake
+from headrace.log.embedded.log import EmbeddedLog
 from headrace.log.record import Message
 from headrace.plan.build import build
-from headrace.run.archive import StreamArchive
-from headrace.run.session import local_session
+from headrace.spark.archive.archive import StreamArchive
+from headrace.spark.session import local_session
 from headrace.testing import FakeClock
 from headrace.topics import create as create_topics
 from headrace.topics import topics
-from headrace.truth.figures import figures
-from tests.evaluate.predicted import predicted
+from tests.evaluation.predicted import predicted
 
 BEGIN = 1_767_225_600 * SECOND
 DAYS, PER_DAY = 30, 40_000

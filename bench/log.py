@@ -64,7 +64,7 @@ def read(folder: Path, topic: str) -> float:
 
 def read_arrow(folder: Path) -> float:
     """Records a second as Arrow batches: what Spark's reader gets."""
-    from headrace.log.arrow import batches
+    from headrace.log.embedded.arrow import batches
 
     with EmbeddedLog(folder) as log:
         count, start = 0, time.perf_counter()

@@ -11,8 +11,8 @@ from bench.harness import Result, measured, run
 from headrace import example, project
 from headrace.cli.init import create
 from headrace.log.record import Record
+from headrace.meaning.reference import Outcome
 from headrace.project import Project
-from headrace.run.reference import Outcome
 
 START = 1_767_268_800_000_000
 

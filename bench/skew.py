@@ -22,18 +22,19 @@ import msgspec
 
 from bench.engine import shop
 from bench.harness import Result, measured, run
-from headrace.audit.auditing import audit
 from headrace.clock import DAY, HOUR, SECOND, SystemClock, show_time
-from headrace.config import names
+from headrace.codec.json.rules import LATEST
+from headrace.config.config import names
 from headrace.demo import stack
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.project import Project
-from headrace.run.runs import Runs
-from headrace.schema.json_rules import LATEST
-from headrace.serve.reading import Reader
-from headrace.serve.samples import BUFFER, Samples
-from headrace.store import Materialiser, MemoryStore, ProgressRow
+from headrace.read.reader import Reader
+from headrace.serve.served_samples import BUFFER, Samples
+from headrace.skew.audit import audit
+from headrace.spark.pipeline.runs import Runs
+from headrace.store import Materialiser, MemoryStore
+from headrace.tiles.changelog import ProgressRow
 from headrace.topics import RUNS, open_log
 
 CARDS, EVENTS, READS = 50_000, 300_000, 250_000
@@ -112,8 +113,8 @@ def compare(quick: bool) -> Sequence[Result]:
 
 def injected(quick: bool) -> Sequence[Result]:
     """The share of injected defects that are found under their name."""
-    from tests.audit.injected import INJECTED
-    from tests.audit.world import World, history
+    from tests.skew.injected import INJECTED
+    from tests.skew.world import World, history
 
     seeds = range(2 if quick else SEEDS)
     found = [

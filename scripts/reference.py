@@ -16,9 +16,9 @@ import click
 from headrace import errors, project
 from headrace.cli.init import create
 from headrace.cli.main import cli
+from headrace.config.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
 from headrace.serve.limits import Limits
 from headrace.serve.openapi import document
-from headrace.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"

@@ -17,7 +17,7 @@ import pytest
 
 from tests.budget import RunSeed, is_proving, register_profiles, run_seed
 from tests.default_signals import restore_signals
-from tests.kafka.cluster import Cluster, started
+from tests.processes.cluster import Cluster, started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,8 +80,8 @@ def seed() -> int:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from headrace.kafka import jars
-    from headrace.run.session import local_session
+    from headrace.processes import jars
+    from headrace.spark.session import local_session
 
     # It lives as long as the run, unlike the JVMs that tests start: Java may optimise it.
     with pytest.MonkeyPatch.context() as patched:

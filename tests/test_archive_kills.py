@@ -21,7 +21,7 @@ import pytest
 
 from headrace import project
 from headrace.cli.init import create
-from headrace.config import names
+from headrace.config.config import names
 from headrace.topics import create as create_topics
 from headrace.topics import open_log, topics
 from tests.flow import flow, message

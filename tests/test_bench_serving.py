@@ -17,8 +17,9 @@ from bench.serving.reads import batches, singles, told
 from bench.serving.saturate import per_s
 from bench.serving.visible import latencies
 from headrace.clock import SystemClock
-from headrace.serve.reading import Reader
-from headrace.store import MemoryStore, ProgressRow, TileRow, decode
+from headrace.read.reader import Reader
+from headrace.store import MemoryStore
+from headrace.tiles.changelog import ProgressRow, TileRow, decode
 
 SECOND, MS = 10**9, 10**6
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"

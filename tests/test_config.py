@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from headrace.clock import SECOND
-from headrace.config import Config, load, names, parse
+from headrace.config.config import Config, load, names, parse
+from headrace.config.settings import SETTINGS
 from headrace.errors import ConfigError, HeadraceError, ProjectError
-from headrace.settings import SETTINGS
 
 NAMED = '[project]\nname = "shop"\n'
 STAGING = NAMED + '[env.staging]\nprefix = "st"\n[env.staging.pipeline]\nmode = "real-time"\n'

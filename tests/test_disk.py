@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace import disk, whole
+from headrace import atomic_file, disk
+from headrace.atomic_file import write_or_overwrite, write_whole
 from headrace.cli import output
 from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.disk import as_full, has_room, is_full
 from headrace.errors import DataError, DiskFullError, MachineError
-from headrace.supervisor import logfile
-from headrace.whole import write_or_overwrite, write_whole
+from headrace.processes import log_file
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 DEVICE = Path("/dev/full")
@@ -121,7 +121,7 @@ def test_a_file_that_did_not_fit_leaves_nothing_beside_the_old_one(tmp_path, mon
 def test_a_state_is_written_over_the_old_one_where_there_is_no_room_for_two(tmp_path, monkeypatch):
     file = tmp_path / "status.json"
     write_or_overwrite(file, json.dumps({"state": "ready", "more": "x" * 100}))
-    monkeypatch.setattr(whole, "write_whole", refuse)
+    monkeypatch.setattr(atomic_file, "write_whole", refuse)
     write_or_overwrite(file, json.dumps({"state": "degraded"}))
     assert json.loads(file.read_text()) == {"state": "degraded"}
     with pytest.raises(OSError, match="No space left"):
@@ -137,15 +137,15 @@ def test_a_state_is_written_over_the_old_one_where_there_is_no_room_for_two(tmp_
 def test_a_log_is_turned_over_only_where_there_is_room_for_a_copy(tmp_path, monkeypatch):
     log = tmp_path / "spark.log"
     log.write_text("said\n" * 10)
-    monkeypatch.setattr(logfile, "free_bytes", lambda _: 0)
-    assert not logfile.rotate(log, largest=10)
+    monkeypatch.setattr(log_file, "free_bytes", lambda _: 0)
+    assert not log_file.rotate(log, largest=10)
     monkeypatch.undo()
     monkeypatch.setattr(shutil, "copyfile", refuse)
-    assert not logfile.rotate(log, largest=10)
+    assert not log_file.rotate(log, largest=10)
     assert [each.name for each in tmp_path.iterdir()] == ["spark.log"]
     assert log.read_text() == "said\n" * 10
 
 
 def test_a_mark_that_does_not_fit_is_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
-    logfile.mark(tmp_path / "spark.log", "spark starts")
+    log_file.mark(tmp_path / "spark.log", "spark starts")

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from headrace import config as configuration
 from headrace import project
 from headrace.cli.init import create
 from headrace.cli.main import main
+from headrace.config import config as configuration
 from headrace.log import MemoryLog
-from headrace.supervisor import place
-from headrace.supervisor.edits import EditWatch
-from headrace.supervisor.place import Place
+from headrace.processes import state_folder
+from headrace.processes.state_folder import Place
+from headrace.supervisor.file_changes import EditWatch
 from headrace.supervisor.plan_record import record_plan
-from headrace.supervisor.supervise import Supervisor
+from headrace.supervisor.supervisor import Supervisor
 
 EDITED = [
     {"kind": "tile set", "name": "payments.by_card", "change": "changed"},
@@ -40,11 +40,11 @@ def shop(tmp_path, monkeypatch) -> Iterator[configuration.Config]:
     create(tmp_path / "shop")
     monkeypatch.chdir(tmp_path / "shop")
     loaded = project.load()
-    where = place.place(loaded.config)
+    where = state_folder.place(loaded.config)
     record_plan(where, "spark", loaded.plan())
-    with place.locked(where):
-        me = place.holder(where)
-        place.write_status(where, {"state": "ready", "processes": {"spark": {"state": "ready", **me._asdict()}}})
+    with state_folder.locked(where):
+        me = state_folder.holder(where)
+        state_folder.write_status(where, {"state": "ready", "processes": {"spark": {"state": "ready", **me._asdict()}}})
         yield loaded.config
 
 
@@ -78,7 +78,7 @@ def test_status_of_definitions_that_no_longer_load_says_so_and_shows_the_rest(sh
 
 def test_a_process_that_was_started_after_the_edit_is_not_older(shop, capsys):
     edit(shop)
-    record_plan(place.place(shop), "spark", project.load().plan())
+    record_plan(state_folder.place(shop), "spark", project.load().plan())
     assert definitions(capsys)["older"] == []
 
 

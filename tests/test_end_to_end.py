@@ -20,9 +20,9 @@ from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.demo import stack
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
-from headrace.supervisor import place
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
+from headrace.processes import state_folder
 from headrace.topics import open_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
@@ -63,7 +63,7 @@ def headrace(folder: Path, *arguments: str, **settings: str) -> None:
 
 
 def pid_of(config, name):
-    told = place.read_status(place.place(config)) or {}
+    told = state_folder.read_status(state_folder.place(config)) or {}
     return (told["supervisor"] if name == "supervisor" else told["processes"][name])["pid"]
 
 
@@ -84,7 +84,7 @@ def served(config):
     """The address of serving, whatever port it has now, once it is ready."""
 
     def ready():
-        told = place.read_status(place.place(config)) or {}
+        told = state_folder.read_status(state_folder.place(config)) or {}
         url = told["processes"]["serve"]["url"]
         with closing(stack.Reader(url)) as reader:
             return url if reader.get("/ready")["ready"] else None
@@ -120,9 +120,12 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
 
         stack.send(log, "payments", sent, strike)
         assert not left
-        until(lambda: place.holder(place.place(shop.config)) is None, "the killed supervisor still holds the lock")
+        until(
+            lambda: state_folder.holder(state_folder.place(shop.config)) is None,
+            "the killed supervisor still holds the lock",
+        )
         headrace(shop_folder, "up", "--detach", "--port", "0", **SEPARATE)
-        processes = (place.read_status(place.place(shop.config)) or {})["processes"]
+        processes = (state_folder.read_status(state_folder.place(shop.config)) or {})["processes"]
         assert set(processes) == {"spark", "serve", "score", "archive", "late", "audit"}
         assert list(processes["spark"]["components"]) == ["pipeline"]
 

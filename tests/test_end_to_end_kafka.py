@@ -15,14 +15,14 @@ import pytest
 from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.define.exact import ViewEvents
 from headrace.demo import stack
-from headrace.local import redis
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
+from headrace.meaning.equality import differences
+from headrace.meaning.exact import ViewEvents
+from headrace.meaning.reference import Outcome
+from headrace.processes import redis
 from headrace.supervisor import services
 from headrace.topics import open_log
-from tests.kafka.cluster import free_ports
+from tests.processes.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, until
 from tests.test_real_time_live import compared
 

@@ -13,7 +13,7 @@ from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.demo import stack
-from headrace.run.reference import Outcome
+from headrace.meaning.reference import Outcome
 from headrace.topics import open_log
 from tests.test_end_to_end import headrace, pid_of, served, until
 

@@ -9,28 +9,29 @@ from types import SimpleNamespace
 
 import pytest
 
-from headrace import config as configs
 from headrace import disk
-from headrace.audit.process import Auditing
-from headrace.backoff import LOOP_EXITS
 from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.clock import show_time
+from headrace.config import config as configs
+from headrace.driver.application import SparkApplication
+from headrace.driver.component_thread import RESTARTING, RUNNING, ComponentThread
 from headrace.errors import DiskFullError
-from headrace.local import service
 from headrace.log import MemoryLog
 from headrace.plan.build import build
-from headrace.spark.application import SparkApplication
-from headrace.spark.component_thread import RESTARTING, RUNNING, ComponentThread
-from headrace.supervisor import place, services, supervise
-from headrace.supervisor.child import Child
-from headrace.supervisor.place import Place
-from headrace.supervisor.report import report
+from headrace.processes import service, state_folder
+from headrace.processes.backoff import LOOP_EXITS
+from headrace.processes.child import Child
+from headrace.processes.state_folder import Place
+from headrace.skew.process import Auditing
+from headrace.supervisor import services
+from headrace.supervisor import supervisor as supervise
 from headrace.supervisor.services import Local, Services
-from headrace.supervisor.supervise import NO_ROOM
+from headrace.supervisor.status_report import report
+from headrace.supervisor.supervisor import NO_ROOM
 from headrace.testing import FakeClock
 from headrace.topics import STATUS
-from tests.spark.test_component_thread import Sequence, short_delays, wait_until
+from tests.driver.test_component_thread import Sequence, short_delays, wait_until
 from tests.test_supervisor import SLEEPS, Stage, at_once, never, python, stage, where
 
 __all__ = ["stage", "where"]
@@ -92,7 +93,7 @@ def test_a_status_that_cannot_be_written_ends_nothing_and_is_written_later(stage
 def test_the_status_goes_on_being_written_over_the_old_one_while_the_disk_is_full(stage, monkeypatch):
     tried = stage(Child("serve", python(SLEEPS), at_once))
     tried.supervisor.start()
-    monkeypatch.setattr("headrace.whole.write_whole", refuse)
+    monkeypatch.setattr("headrace.atomic_file.write_whole", refuse)
     tried.until("ready")
     assert tried.stored["processes"]["serve"]["state"] == "ready"
 
@@ -201,28 +202,28 @@ def shop(tmp_path, monkeypatch):
 
 def test_the_status_says_that_the_disk_is_full_though_nobody_can_write_it_down(shop, monkeypatch):
     monkeypatch.setattr(disk, "LEAST", 1 << 62)
-    found = report(shop, place.place(shop), Shut(), now=7, load=lambda: build([]))
+    found = report(shop, state_folder.place(shop), Shut(), now=7, load=lambda: build([]))
     (alarm,) = found["alarms"]
     assert (found["state"], alarm["kind"], alarm["since"]) == ("stopped", "disk_full", show_time(7))
     assert "is full" in alarm["says"]
     monkeypatch.undo()
-    assert report(shop, place.place(shop), MemoryLog(), now=7, load=lambda: build([]))["alarms"] == []
+    assert report(shop, state_folder.place(shop), MemoryLog(), now=7, load=lambda: build([]))["alarms"] == []
 
 
 def test_down_needs_no_room(shop, monkeypatch, capsys):
     monkeypatch.setattr(disk, "LEAST", 1 << 62)
-    monkeypatch.setattr("headrace.whole.write_whole", refuse)
+    monkeypatch.setattr("headrace.atomic_file.write_whole", refuse)
     assert main(["down"]) == 0
     assert "Nothing was running." in capsys.readouterr().err
 
 
 def test_the_lock_names_its_holder_without_taking_more_room_than_before(tmp_path):
     where = Place(tmp_path)
-    with place.locked(where):
-        held = place.holder(where)
+    with state_folder.locked(where):
+        held = state_folder.holder(where)
         where.lock.write_text("x" * 4_000)
-    with place.locked(where):
-        assert place.holder(where) == held
+    with state_folder.locked(where):
+        assert state_folder.holder(where) == held
 
 
 # services of the project's own
@@ -292,7 +293,7 @@ def test_the_spark_process_shows_that_it_lives_when_its_state_cannot_be_written(
     application._log.create_topic(STATUS, compacted=True)
     application._file.write_text("{}")
     before = application._file.stat().st_mtime_ns
-    monkeypatch.setattr("headrace.spark.application.write_or_overwrite", refuse)
+    monkeypatch.setattr("headrace.driver.application.write_or_overwrite", refuse)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             application._tell()

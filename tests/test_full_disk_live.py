@@ -22,9 +22,9 @@ from headrace.clock import SystemClock, micros
 from headrace.demo import stack
 from headrace.errors import DiskFullError
 from headrace.log.record import Message
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
-from headrace.supervisor import place, process
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
+from headrace.processes import process_identity, state_folder
 from headrace.topics import open_log
 from tests.small_disk import is_mountable, small_disk
 
@@ -108,8 +108,8 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
         shop = project.load(shop_folder)
         (view,) = shop.views
         headrace(shop_folder, "up", "--detach", "--port", "0")
-        where = place.place(shop.config)
-        supervisor = place.holder(where)
+        where = state_folder.place(shop.config)
+        supervisor = state_folder.holder(where)
         try:
             log = open_log(shop.config)
             start = SystemClock().now()
@@ -117,7 +117,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
             producer = Producer(log, sent)
             producer.start()
             until(lambda: producer.done > len(sent) // 6, "nothing was sent")
-            url = place.serve_url(where)
+            url = state_folder.serve_url(where)
             with closing(stack.Reader(url)) as reader:
                 stack.included(reader, view, "card-000", start)
                 assert disk.fill() > 0
@@ -132,7 +132,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
                     time.sleep(0.5)
                 assert alarmed > 10
                 assert producer.refused
-                assert place.holder(where) == supervisor
+                assert state_folder.holder(where) == supervisor
                 said = json.loads(headrace(shop_folder, "status", "--json", code=1).stdout)
                 assert said["state"] == "degraded"
                 assert "disk_full" in [alarm["kind"] for alarm in said["alarms"]]
@@ -140,7 +140,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
 
                 producer.join(DEADLINE)
                 assert producer.done == len(sent)
-                until(lambda: (place.read_status(where) or {})["state"] == "ready", "it did not come back")
+                until(lambda: (state_folder.read_status(where) or {})["state"] == "ready", "it did not come back")
                 stack.included(reader, view, "card-000", SystemClock().now(), DEADLINE)
                 records = stack.everything(log, "payments", "payments")
                 assert len(records) == len(sent) + posts
@@ -157,7 +157,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
             log.close()
         finally:
             headrace(shop_folder, "down")
-            assert process.marked(place.MARK, where.mark) == []
+            assert process_identity.marked(state_folder.MARK, where.mark) == []
 
 
 def equal(reader, outcome, view, card):

@@ -173,10 +173,10 @@ def test_a_change_that_is_listed_as_equivalent_is_no_finding():
 
 
 def test_the_tests_of_a_module_are_its_own_then_those_that_import_it_then_its_folder():
-    near = near_tests(ROOT, "src/headrace/store/expiry.py")
-    assert near[0] == "tests/store/test_expiry.py"
-    assert near.index("tests/serve/test_folding.py") < near.index("tests/store/test_conformance.py")
-    assert [stage.marked for stage in stages_for(ROOT, "src/headrace/store/expiry.py")][-1] == (
+    near = near_tests(ROOT, "src/headrace/store/materializer.py")
+    assert near[0] == "tests/store/test_materializer.py"
+    assert near.index("tests/store/test_damage.py") < near.index("tests/store/test_conformance.py")
+    assert [stage.marked for stage in stages_for(ROOT, "src/headrace/store/materializer.py")][-1] == (
         "(spark or kafka) and not prove"
     )
 

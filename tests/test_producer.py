@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import pytest
 
 import headrace as hr
-from headrace import producer as module
 from headrace.cli.init import create
 from headrace.clock import DAY
 from headrace.errors import DataError, DefinitionError, HeadraceError, MachineError
+from headrace.ingest import producer as module
 from headrace.log.record import Message, Position
 from headrace.testing import FakeClock, MemoryLog, logged, run
 from headrace.topics import open_log
@@ -105,7 +105,7 @@ def test_an_event_may_be_handed_over_as_the_text_it_is(log):
 
 @pytest.mark.parametrize("format", ["avro", "confluent-avro", "confluent-json"])
 def test_a_row_is_written_in_the_format_of_its_stream(log, format):
-    from headrace.schema.wire import decoder
+    from headrace.codec.wire import decoder
 
     stream = hr.stream("s", fields={"user": str, "at": hr.Timestamp}, event_time="at", key="user", format=format)
     with hr.Producer(stream=stream, log=log) as producer:
@@ -313,7 +313,7 @@ def shop(tmp_path):
 
 
 def sent(shop):
-    from headrace.config import load
+    from headrace.config.config import load
 
     with open_log(load(shop)) as log:
         return sum(log.end_offsets("payments").values())

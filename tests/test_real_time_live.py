@@ -14,10 +14,10 @@ from headrace import example, project
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.demo import stack
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
 from headrace.topics import open_log
-from tests.kafka.cluster import free_ports
+from tests.processes.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, settled, until
 
 pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.kafka, pytest.mark.xdist_group("live")]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.clock import MINUTE, SECOND, micros, show_time
+from headrace.codec.json.read import decoder
 from headrace.errors import DataError, DiskFullError, UsageError
+from headrace.ingest.send.delivery import Pace, Sent, Wish, send
+from headrace.ingest.send.source import Source, source
 from headrace.log import MemoryLog
-from headrace.schema.json import decoder
-from headrace.schema.types import Struct, schema_of
-from headrace.send.deliver import Pace, Sent, Wish, send
-from headrace.send.source import Source, source
 from headrace.testing import FakeClock
+from headrace.types.field_types import Struct, schema_of
 
 NOW = "2026-06-01T00:00:00Z"
 FIELDS = {"id": str, "card": str, "amount": float, "note": str | None, "at": hr.Timestamp}

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace import config as configuration
 from headrace.cli.init import create
 from headrace.cli.main import main
+from headrace.config import config as configuration
 from headrace.errors import DataError
+from headrace.ingest.send import pipe
+from headrace.ingest.send.delivery import Pace, Wish, send
+from headrace.ingest.send.interruption import Interruption
+from headrace.ingest.send.source import Source, source
 from headrace.log import MemoryLog
-from headrace.send import pipe
-from headrace.send.deliver import Pace, Wish, send
-from headrace.send.interruption import Interruption
-from headrace.send.source import Source, source
 from headrace.topics import open_log
 
 VISITS = hr.stream("visits", fields={"id": str, "at": hr.Timestamp}, event_time="at")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.define.verdict import VERDICTS
+from headrace.meaning.verdict_names import VERDICTS
 from headrace.standing import alarms, streams
 
 TILES = {"included": {"0": 3, "1": 2}, "lag_events": 0, "lag_seconds": 0.2, "rate_per_s": 7.0}

@@ -15,16 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.backoff import Backoff
 from headrace.clock import show_time
 from headrace.errors import ConfigError, HeadraceError, ProjectError
 from headrace.log import MemoryLog
-from headrace.supervisor import logfile, place, process, stack, up
-from headrace.supervisor.child import Child, Process
-from headrace.supervisor.place import Place
-from headrace.supervisor.process import Identity
-from headrace.supervisor.signals import Signals
-from headrace.supervisor.supervise import Supervisor
+from headrace.processes import log_file, process_identity, state_folder
+from headrace.processes.backoff import Backoff
+from headrace.processes.child import Child, Process
+from headrace.processes.process_identity import Identity
+from headrace.processes.signals import Signals
+from headrace.processes.state_folder import Place
+from headrace.supervisor import stack, up
+from headrace.supervisor.supervisor import Supervisor
 from headrace.testing import FakeClock
 
 SLEEPS = "import time; time.sleep(600)"
@@ -87,7 +88,7 @@ class Stage:
 
     @property
     def stored(self) -> dict[str, object]:
-        return place.read_status(self.where) or {}
+        return state_folder.read_status(self.where) or {}
 
 
 @pytest.fixture
@@ -192,8 +193,8 @@ def test_the_status_file_tells_pid_state_and_what_the_ready_child_told(stage):
     tried.supervisor.step()
     told = tried.stored["processes"]["serve"]
     assert (told["state"], told["url"], told["port"], told["restarts"]) == ("ready", "http://here", 80, 0)
-    assert process.read(told) == process.identify(tried.supervisor.watched[0].process.pid)
-    assert process.read(tried.stored["supervisor"]) == process.identify(os.getpid())
+    assert process_identity.read(told) == process_identity.identify(tried.supervisor.watched[0].process.pid)
+    assert process_identity.read(tried.stored["supervisor"]) == process_identity.identify(os.getpid())
 
 
 def test_a_child_that_exits_is_restarted_after_its_delay_and_not_before(stage):
@@ -305,7 +306,7 @@ def test_a_child_that_is_not_ready_in_time_is_killed_and_started_again(stage):
     tried.now.at = 5.0
     tried.until("restarting")
     assert "was not ready within 5 s" in tried.said[-1]
-    assert process.gone([identity], within=10)
+    assert process_identity.gone([identity], within=10)
 
 
 def test_what_a_dead_child_started_dies_with_it(stage, tmp_path):
@@ -314,11 +315,11 @@ def test_what_a_dead_child_started_dies_with_it(stage, tmp_path):
     tried = stage(Child("one", python(starts), at_once))
     tried.supervisor.start()
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
-    identity = process.identify(int((tmp_path / "pid").read_text()))
+    identity = process_identity.identify(int((tmp_path / "pid").read_text()))
     assert identity is not None
     os.kill(tried.supervisor.watched[0].process.pid, signal.SIGKILL)
     tried.until("restarting")
-    assert process.gone([identity], within=10)
+    assert process_identity.gone([identity], within=10)
 
 
 def real(where: Place, *children: Child, grace: float) -> tuple[Supervisor, list[str]]:
@@ -332,12 +333,12 @@ def test_stopping_asks_and_waits(where):
     )
     supervisor, said = real(where, Child("one", python(polite + SLEEPS), at_once), grace=30)
     supervisor.start()
-    until(lambda: logfile.last_lines(where.log("one"), 1) == ["up"])
+    until(lambda: log_file.last_lines(where.log("one"), 1) == ["up"])
     supervisor.stop()
     assert supervisor.watched[0].last_exit.code == 0
     assert not any("killing" in line for line in said)
-    assert (place.read_status(where) or {})["state"] == "stopped"
-    assert "one exited with code 0" in logfile.last_lines(where.log("one"), 1)[0]
+    assert (state_folder.read_status(where) or {})["state"] == "stopped"
+    assert "one exited with code 0" in log_file.last_lines(where.log("one"), 1)[0]
 
 
 def test_a_child_may_give_way_to_the_others(where):
@@ -346,8 +347,8 @@ def test_a_child_may_give_way_to_the_others(where):
     supervisor, _ = real(where, kind, usual, grace=1)
     supervisor.start()
     try:
-        until(lambda: logfile.last_lines(where.log("kind"), 1) == [str(os.nice(0) + 10)])
-        until(lambda: logfile.last_lines(where.log("usual"), 1) == [str(os.nice(0))])
+        until(lambda: log_file.last_lines(where.log("kind"), 1) == [str(os.nice(0) + 10)])
+        until(lambda: log_file.last_lines(where.log("usual"), 1) == [str(os.nice(0))])
     finally:
         supervisor.stop()
 
@@ -356,13 +357,13 @@ def test_a_child_may_give_way_to_the_others(where):
 def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_or_on_a_second_signal(where, grace, hurry):
     supervisor, said = real(where, Child("one", python(STUBBORN), at_once), grace=grace)
     supervisor.start()
-    until(lambda: logfile.last_lines(where.log("one"), 1) == ["up"])
+    until(lambda: log_file.last_lines(where.log("one"), 1) == ["up"])
     began = time.monotonic()
     supervisor.stop(hurry=lambda: hurry)
     assert time.monotonic() - began < 10
     assert supervisor.watched[0].last_exit.code == -signal.SIGKILL
     assert said[-1] == "one: does not end by itself, killing it"
-    assert place.recorded(where) == []
+    assert state_folder.recorded(where) == []
 
 
 def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
@@ -382,9 +383,9 @@ SUPERVISES = """
 import sys, time
 from pathlib import Path
 from headrace.supervisor import place, up
-from headrace.supervisor.child import Child, Process
-from headrace.supervisor.signals import Signals
-from headrace.supervisor.supervise import Supervisor
+from headrace.processes.child import Child, Process
+from headrace.processes.signals import Signals
+from headrace.supervisor.supervisor import Supervisor
 
 where = place.Place(Path(sys.argv[1]))
 is_ready = {} if sys.argv[3] == "ready" else None
@@ -403,61 +404,61 @@ def supervising(where) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
     def start(child: str, state: str = "ready") -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", SUPERVISES, str(where.data), child, state]
         started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-        until(lambda: (place.read_status(where) or {}).get("state") == state)
+        until(lambda: (state_folder.read_status(where) or {}).get("state") == state)
         return started[-1]
 
     yield start
     for each in started:
         each.kill()
         each.wait()
-    process.end(place.recorded(where), grace=0.1)
+    process_identity.end(state_folder.recorded(where), grace=0.1)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
 def test_a_signal_ends_everything_in_order(supervising, where, number, code):
     supervisor = supervising(SLEEPS)
-    children = place.recorded(where)
+    children = state_folder.recorded(where)
     assert len(children) == 1
     supervisor.send_signal(number)
     assert supervisor.wait(10) == code
-    assert not any(process.alive(identity) for identity in children)
-    assert place.holder(where) is None
+    assert not any(process_identity.alive(identity) for identity in children)
+    assert state_folder.holder(where) is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 def test_a_killed_supervisor_takes_its_children_with_it(supervising, where):
     supervisor = supervising(SLEEPS)
-    children = place.recorded(where)
+    children = state_folder.recorded(where)
     supervisor.kill()
-    assert process.gone(children, within=10)
+    assert process_identity.gone(children, within=10)
 
 
 def test_a_child_that_outlives_a_killed_supervisor_is_ended_by_down(supervising, where):
     supervisor = supervising(STUBBORN)
-    until(lambda: logfile.last_lines(where.log("one"), 1) == ["up"])
+    until(lambda: log_file.last_lines(where.log("one"), 1) == ["up"])
     supervisor.kill()
     supervisor.wait()
-    assert len(place.recorded(where)) == 1
-    assert process.end(place.recorded(where), grace=0.1) == 1
-    assert place.recorded(where) == []
+    assert len(state_folder.recorded(where)) == 1
+    assert process_identity.end(state_folder.recorded(where), grace=0.1) == 1
+    assert state_folder.recorded(where) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the environment of a process")
 def test_sigterm_while_a_child_is_starting_ends_everything(supervising, where):
     supervisor = supervising(SLEEPS, "starting")
-    (child,) = place.recorded(where)
+    (child,) = state_folder.recorded(where)
     supervisor.send_signal(signal.SIGTERM)
     assert supervisor.wait(20) == 0
-    assert not process.alive(child)
-    assert (place.read_status(where) or {})["state"] == "stopped"
+    assert not process_identity.alive(child)
+    assert (state_folder.read_status(where) or {})["state"] == "stopped"
 
 
 def test_a_child_whose_pid_was_not_written_before_the_supervisor_was_killed_is_ended_by_the_next(where):
     running = Process(Child("one", python(SLEEPS), at_once), where)
     try:
-        place.write_status(where, {"state": "starting", "processes": {"one": {"state": "waiting", "pid": None}}})
-        assert place.recorded(where) == []
-        assert place.end_left(where, grace=5) == 1
+        state_folder.write_status(where, {"state": "starting", "processes": {"one": {"state": "waiting", "pid": None}}})
+        assert state_folder.recorded(where) == []
+        assert state_folder.end_left(where, grace=5) == 1
         collected(running)
     finally:
         running.kill()
@@ -469,21 +470,21 @@ def test_what_the_child_of_a_killed_supervisor_started_is_ended_by_down(supervis
         f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-S', '-c', {inner!r}], start_new_session=True)"
     )
     supervisor = supervising(f"{starts}; print(p.pid, flush=True); {SLEEPS}")
-    until(lambda: [line for line in logfile.last_lines(where.log("one"), 1) if line.isdigit()])
-    identity = process.identify(int(logfile.last_lines(where.log("one"), 1)[0]))
+    until(lambda: [line for line in log_file.last_lines(where.log("one"), 1) if line.isdigit()])
+    identity = process_identity.identify(int(log_file.last_lines(where.log("one"), 1)[0]))
     assert identity is not None
     supervisor.kill()
     supervisor.wait()
-    assert process.gone(place.recorded(where), within=10)
-    assert process.alive(identity)
+    assert process_identity.gone(state_folder.recorded(where), within=10)
+    assert process_identity.alive(identity)
     assert up.down(where) == 1
-    assert not process.alive(identity)
+    assert not process_identity.alive(identity)
 
 
 def test_processes_of_another_project_are_left_alone(where, tmp_path):
-    other = subprocess.Popen(python(SLEEPS), env={place.MARK: str(tmp_path / "other")})
+    other = subprocess.Popen(python(SLEEPS), env={state_folder.MARK: str(tmp_path / "other")})
     try:
-        until(lambda: process.marked(place.MARK, str(tmp_path / "other")))
+        until(lambda: process_identity.marked(state_folder.MARK, str(tmp_path / "other")))
         assert up.down(where) == 0
         assert other.poll() is None
     finally:
@@ -500,36 +501,39 @@ def test_down_ends_a_running_supervisor_and_then_finds_nothing(supervising, wher
 
 def test_a_second_supervisor_is_refused_with_the_pid_of_the_first(supervising, where):
     supervisor = supervising(SLEEPS)
-    with pytest.raises(ProjectError) as caught, place.locked(where):
+    with pytest.raises(ProjectError) as caught, state_folder.locked(where):
         pass
     assert (caught.value.code, caught.value.got) == ("already-running", f"pid {supervisor.pid}")
-    assert place.holder(where) == process.identify(supervisor.pid)
+    assert state_folder.holder(where) == process_identity.identify(supervisor.pid)
 
 
 def test_the_lock_of_a_killed_supervisor_is_free(supervising, where):
     supervisor = supervising(SLEEPS)
     supervisor.kill()
     supervisor.wait()
-    assert place.holder(where) is None
-    with place.locked(where):
-        assert place.holder(where) == process.identify(os.getpid())
+    assert state_folder.holder(where) is None
+    with state_folder.locked(where):
+        assert state_folder.holder(where) == process_identity.identify(os.getpid())
 
 
 def test_a_signal_is_sent_to_no_process_but_the_one_recorded(where):
-    me = process.identify(os.getpid())
+    me = process_identity.identify(os.getpid())
     assert me is not None
     later = Identity(me.pid, "another start", me.command)
     other = Identity(me.pid, me.start, "another command")
-    assert (process.send(later, signal.SIGKILL), process.send(other, signal.SIGKILL)) == (False, False)
-    place.write_status(where, {"processes": {"a": later._asdict(), "b": other._asdict(), "c": {"pid": me.pid}}})
-    assert place.recorded(where) == []
-    place.write_status(where, {"processes": {"a": me._asdict()}})
-    assert place.recorded(where) == [me]
+    assert (process_identity.send(later, signal.SIGKILL), process_identity.send(other, signal.SIGKILL)) == (
+        False,
+        False,
+    )
+    state_folder.write_status(where, {"processes": {"a": later._asdict(), "b": other._asdict(), "c": {"pid": me.pid}}})
+    assert state_folder.recorded(where) == []
+    state_folder.write_status(where, {"processes": {"a": me._asdict()}})
+    assert state_folder.recorded(where) == [me]
 
 
 def test_an_exited_child_that_nobody_collected_is_not_alive():
     child = subprocess.Popen(python("pass"))
-    until(lambda: process.identify(child.pid) is None)
+    until(lambda: process_identity.identify(child.pid) is None)
     child.wait()
 
 
@@ -543,23 +547,23 @@ def test_a_process_that_is_not_yet_or_no_longer_its_command_has_no_identity(tmp_
     (tmp_path / "7" / "cmdline").write_bytes(command)
     (tmp_path / "sys/kernel/random").mkdir(parents=True)
     (tmp_path / "sys/kernel/random/boot_id").write_text("boot\n")
-    assert process.identify(7, tmp_path) == (Identity(7, "boot/22", "a b") if known else None)
+    assert process_identity.identify(7, tmp_path) == (Identity(7, "boot/22", "a b") if known else None)
 
 
 def test_a_process_is_identified_without_proc_too(tmp_path):
-    me = process.identify(os.getpid(), tmp_path)
+    me = process_identity.identify(os.getpid(), tmp_path)
     assert me is not None
-    assert (me, me.pid) == (process.identify(os.getpid(), tmp_path), os.getpid())
+    assert (me, me.pid) == (process_identity.identify(os.getpid(), tmp_path), os.getpid())
     assert "pytest" in me.command or "python" in me.command
-    assert process.identify(2**22 + 1, tmp_path) is None
+    assert process_identity.identify(2**22 + 1, tmp_path) is None
 
 
 def test_a_torn_status_file_is_no_status(where):
-    place.write_status(where, {"state": "ready"})
-    assert (place.read_status(where) or {})["state"] == "ready"
+    state_folder.write_status(where, {"state": "ready"})
+    assert (state_folder.read_status(where) or {})["state"] == "ready"
     where.status.write_text(where.status.read_text()[:10])
-    assert place.read_status(where) is None
-    assert place.recorded(where) == []
+    assert state_folder.read_status(where) is None
+    assert state_folder.recorded(where) == []
 
 
 def test_a_signal_ends_a_wait_at_once_and_the_handlers_come_back():
@@ -609,13 +613,13 @@ def test_a_large_log_is_put_aside_and_writing_goes_on(tmp_path):
         for number in range(4):
             writer.write(f"{number}" * 100)
             writer.flush()
-            assert logfile.rotate(log, largest=50) is True
+            assert log_file.rotate(log, largest=50) is True
         writer.write("end")
     assert log.read_text() == "end"
     assert [(tmp_path / f"a.log.{number}").read_text()[:1] for number in (1, 2)] == ["3", "2"]
     assert not (tmp_path / "a.log.3").exists()
-    assert logfile.rotate(log, largest=50) is False
-    assert logfile.rotate(tmp_path / "none.log") is False
+    assert log_file.rotate(log, largest=50) is False
+    assert log_file.rotate(tmp_path / "none.log") is False
 
 
 def test_following_gives_whole_lines_of_several_files_and_survives_an_emptied_one(tmp_path):
@@ -635,14 +639,14 @@ def test_following_gives_whole_lines_of_several_files_and_survives_an_emptied_on
             step()
         return step is None
 
-    assert list(logfile.follow(files, pause)) == [("a", "half"), ("b", "first"), ("a", "new")]
+    assert list(log_file.follow(files, pause)) == [("a", "half"), ("b", "first"), ("a", "new")]
 
 
 def test_the_last_lines_of_a_file_are_those_at_its_end(tmp_path):
     (tmp_path / "a").write_text("".join(f"{number}\n" for number in range(100_000)))
-    assert logfile.last_lines(tmp_path / "a", 2) == ["99998", "99999"]
-    assert logfile.last_lines(tmp_path / "a", 0) == []
-    assert logfile.last_lines(tmp_path / "none", 2) == []
+    assert log_file.last_lines(tmp_path / "a", 2) == ["99998", "99999"]
+    assert log_file.last_lines(tmp_path / "a", 0) == []
+    assert log_file.last_lines(tmp_path / "none", 2) == []
 
 
 # What the children of a project are.

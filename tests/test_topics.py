@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace.config import Names
+from headrace.config.config import Names
 from headrace.errors import ConfigError
 from headrace.log import EmbeddedLog, MemoryLog, Retention
 from headrace.plan.build import build

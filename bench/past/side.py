@@ -30,7 +30,7 @@ class Wanted:
 
 
 def _spark() -> Any:
-    from headrace.run.session import local_session
+    from headrace.spark.session import local_session
 
     return local_session("bench", 2)
 
@@ -38,7 +38,7 @@ def _spark() -> Any:
 def _ours(name: str) -> Callable[[History, str, str], float]:
     def run(history: History, out: str, mode: str) -> float:
         from bench.past import features
-        from headrace.run.training import attach
+        from headrace.spark.training.features import attach
 
         session = _spark()
         began = time.monotonic()

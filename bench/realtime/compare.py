@@ -20,13 +20,13 @@ from bench.realtime.latency import Latencies, latencies
 from bench.realtime.processes import ended
 from headrace import project
 from headrace.cli.init import create
-from headrace.config import names
-from headrace.kafka import broker, jars
-from headrace.log.kafka import KafkaLog
+from headrace.config.config import names
+from headrace.log.kafka.log import KafkaLog
+from headrace.processes import broker, jars
 from headrace.project import Project
-from headrace.run.progress import last_batch_end
-from headrace.run.runs import checkpoint_of
-from headrace.store.runs import FIRST_RUN
+from headrace.spark.pipeline.runs import checkpoint_of
+from headrace.spark.progress import last_batch_end
+from headrace.tiles.run_choice import FIRST_RUN
 from headrace.topics import broker_folder, open_log, topics
 from headrace.topics import create as create_topics
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from string import Template
 
 from bench.realtime.processes import ended, finished
-from headrace.local.ports import free_ports
 from headrace.machine import cache_folder, find_java
+from headrace.processes.ports import free_ports
 
 HERE = Path(__file__).parent
 WHEEL = "apache-flink-libraries==2.2.0 --hash=sha256:675062484d9b04df228be80cf4179c9f92e9e11107a697ccbb1aa7d3b816772b"

@@ -17,7 +17,7 @@ from bench.realtime.compare import HEADRACE, SPAWN, Load, caught_up, shop, spawn
 from headrace.clock import SystemClock
 from headrace.log.record import Message
 from headrace.machine import find_java
-from headrace.run.classes import kept
+from headrace.spark.classes import kept
 from headrace.topics import open_log
 
 FRESH = 1.0

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.serving import content
-from headrace.models import add_model, models_of
 from headrace.project import Project
+from headrace.project_models import add_model, models_of
 
 MODEL = "fraud"
 TREES, LEAVES, ROWS = 100, 31, 20_000

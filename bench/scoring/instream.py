@@ -43,13 +43,13 @@ from bench.scoring.predictions import (
 from bench.serving.content import card, prepare
 from bench.serving.served import served
 from headrace.clock import SystemClock
-from headrace.config import names
-from headrace.kafka import broker, jars
+from headrace.config.config import names
 from headrace.log.protocol import Log
 from headrace.log.record import Message
+from headrace.processes import broker, jars
 from headrace.project import Project
-from headrace.serve.reading import Reader
-from headrace.store.opening import look_into
+from headrace.read.reader import Reader
+from headrace.store.open import look_into
 from headrace.topics import broker_folder, open_log
 
 KEYS = 5_000

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from bench.scoring.champion import MODEL
 from headrace import project
-from headrace.models import models_of, score_table
+from headrace.models.columns import Column
 from headrace.project import Project
-from headrace.score.columns import Column
+from headrace.project_models import models_of, score_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +59,7 @@ def refuse_unscored(scored: DataFrame, rows: int) -> None:
 
 
 if __name__ == "__main__":
-    from headrace.run.session import local_session
+    from headrace.spark.session import local_session
 
     root, rows, rounds = sys.argv[1:]
     started = local_session("bench", CORES)

@@ -27,8 +27,8 @@ from bench.serving.served import served
 from headrace import project
 from headrace.clock import SystemClock
 from headrace.project import Project
-from headrace.serve.reading import Reader
-from headrace.store.opening import look_into
+from headrace.read.reader import Reader
+from headrace.store.open import look_into
 
 SLICE = 500
 SHARES = (50, 99)

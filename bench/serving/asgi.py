@@ -15,12 +15,12 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from headrace import project
-from headrace.config import names
-from headrace.serve.answers import Answering
+from headrace.config.config import names
+from headrace.read.reader import Reader
+from headrace.serve.http_server import Answering
 from headrace.serve.limits import Behind
-from headrace.serve.reading import Reader
-from headrace.serve.watch import ANSWERED, READS
-from headrace.store.opening import look_into
+from headrace.serve.status_view import ANSWERED, READS
+from headrace.store.open import look_into
 from headrace.topics import open_log
 
 PROJECT = "BENCH_PROJECT"

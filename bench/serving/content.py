@@ -23,13 +23,13 @@ from typing import Any
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import DAY, HOUR, SECOND, SystemClock
-from headrace.config import names
+from headrace.config.config import names
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.project import Project
-from headrace.store.changelog import ProgressRow, TileRow, encode
-from headrace.store.runs import FIRST_RUN
+from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.run_choice import FIRST_RUN
 from headrace.topics import STATUS, open_log, topics
 from headrace.topics import create as create_topics
 from tests.serve.shape import to_json

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from bench.realtime.processes import ended, finished
 from bench.serving.open_loop import Request
-from headrace.local.ports import free_ports
 from headrace.machine import cache_folder
+from headrace.processes.ports import free_ports
 
 VERSION = "0.67"
 STARTING = 90.0

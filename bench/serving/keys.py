@@ -22,10 +22,10 @@ from bench.harness import Result, measured
 from bench.serving.content import A, card, content, messages, shop
 from headrace.clock import SystemClock
 from headrace.plan.model import Plan
-from headrace.serve.reading import Reader
-from headrace.store.changelog import ProgressRow, Row, decode
-from headrace.store.lmdb import LmdbStore
-from headrace.store.runs import FIRST_RUN
+from headrace.read.reader import Reader
+from headrace.store.lmdb.store import LmdbStore
+from headrace.tiles.changelog import ProgressRow, Row, decode
+from headrace.tiles.run_choice import FIRST_RUN
 
 TILES, BATCH = 3, 20_000
 ALIKE = replace(A, median=TILES, sigma=0.0)

@@ -30,10 +30,10 @@ from bench.serving.served import Served, served
 from bench.serving.visible import latencies, watch
 from headrace import project
 from headrace.clock import SECOND
-from headrace.kafka import broker, jars
 from headrace.log.record import Message
+from headrace.processes import broker, jars
 from headrace.project import Project
-from headrace.store.latency import KEPT
+from headrace.tiles.latency import KEPT
 from headrace.topics import broker_folder, open_log
 
 RATE, KEYS, ASKED = 1_000, 5_000, 1_000

@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.realtime.processes import ended
 from bench.weigh import cpu_seconds
-from headrace.config import names
+from headrace.config.config import names
 from headrace.project import Project
 from headrace.serve.server import READY_FILE
 

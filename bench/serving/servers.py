@@ -24,8 +24,8 @@ from bench.serving.content import A, content, fill, shop
 from bench.serving.reads import ASKED, singles
 from bench.serving.saturate import most_per_s
 from bench.serving.served import served
-from headrace.local.ports import free_ports
 from headrace.machine import cache_folder
+from headrace.processes.ports import free_ports
 
 GRANIAN = "granian==2.8.*"
 STARTING = 30.0

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from bench.serving.open_loop import exact_timers
 from headrace import project
-from headrace.serve.reading import Reader
-from headrace.store.opening import look_into
+from headrace.read.reader import Reader
+from headrace.store.open import look_into
 
 LOOK = 0.0005
 

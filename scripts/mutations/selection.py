@@ -20,7 +20,7 @@ FAR = (
     "tests/test_real_time_live.py",
 )
 """Long tests of everything together, and tests of texts: they are not what should notice."""
-ENGINES = ("tests/conformance/test_engines.py", "tests/run/test_history.py", "tests/run/test_archive.py")
+ENGINES = ("tests/conformance/test_engines.py", "tests/spark/test_history.py", "tests/spark/test_archive.py")
 """Tests with Spark that go through most of the code that computes."""
 
 
@@ -51,6 +51,7 @@ def near_tests(root: Path, module: str) -> list[str]:
         own.append(folder.parent / f"test_{folder.name}.py")
         folder = folder.parent
     among = sorted((root / "tests").rglob("test_*.py"))
+    own += [file for file in among if file.name == f"test_{name}.py"]
     importing = [file for file in among if _imports(file.read_text("utf-8"), parts)]
     beside = sorted(folder.glob("test_*.py")) if folder != root / "tests" else []
     found = [file.relative_to(root).as_posix() for file in [*own, *importing, *beside] if file.is_file()]

@@ -33,15 +33,15 @@ from headrace.define.over import calendar, hopping, lifetime, session, trailing,
 from headrace.define.stream import Stream, stream
 from headrace.define.view import View, view
 from headrace.errors import HeadraceError
-from headrace.schema.types import Decimal, Timestamp, optional
+from headrace.types.field_types import Decimal, Timestamp, optional
 from headrace.version import VERSION
 
 if TYPE_CHECKING:
     from headrace.batch import backfill, lake_tiles
     from headrace.client import AsyncClient, Client
-    from headrace.models import add_model, score_table
+    from headrace.ingest.producer import Producer
     from headrace.notebook import preview
-    from headrace.producer import Producer
+    from headrace.project_models import add_model, score_table
     from headrace.training import training_set
 
 __version__ = VERSION
@@ -103,12 +103,12 @@ __all__ = [
 _LAZY = {
     "AsyncClient": "client",
     "Client": "client",
-    "add_model": "models",
+    "add_model": "project_models",
     "backfill": "batch",
     "lake_tiles": "batch",
     "preview": "notebook",
-    "Producer": "producer",
-    "score_table": "models",
+    "Producer": "ingest.producer",
+    "score_table": "project_models",
     "training_set": "training",
 }
 
@@ -118,7 +118,7 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(f"headrace.{_LAZY[name]}"), name)
-    from headrace.public import refuse_name
+    from headrace.public_calls import refuse_name
 
     raise refuse_name(name, __all__)
 

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import Clock, SystemClock
-from headrace.config import names
+from headrace.config.config import names
 from headrace.project import Project
 from headrace.project import load as load_project
-from headrace.public import check_call
-from headrace.run.backfill_step import END, SPARK, BackfillProgress, BackfillStep
+from headrace.public_calls import check_call
+from headrace.spark.backfill.step import END, SPARK, BackfillProgress, BackfillStep
 from headrace.topics import create, open_log, spark_jars, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headrace.run.backfill import Filled
+    from headrace.spark.backfill.backfill import Filled
 
 
 @check_call
@@ -56,7 +56,7 @@ def backfill(
     """
     whose = loaded(project)
     progress(BackfillStep(SPARK))
-    from headrace.run.backfilling import run_backfill
+    from headrace.spark.backfill.project_backfill import run_backfill
 
     with open_log(whose.config) as log:
         create(log, topics(whose.plan(), names(whose.config), whose.config.partitions))
@@ -78,7 +78,7 @@ def lake_tiles(
     before
         Only events that happened before, in microseconds.
     """
-    from headrace.run.backfilling import tiles_of_lake
+    from headrace.spark.backfill.project_backfill import tiles_of_lake
 
     whose = loaded(project)
     (chosen,) = whose.plan().tile_sets_of(view)
@@ -96,7 +96,7 @@ def session_of(project: Project, spark: Any, what: str) -> Iterator[Any]:
     if spark is not None:
         yield spark
         return
-    from headrace.run.session import quiet_session
+    from headrace.spark.session import quiet_session
 
     config = project.config
     file = names(config).path("run", f"{what}-spark.log")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.errors import DiskFullError, HeadraceError
-from headrace.words import show_count
+from headrace.plural import show_count
 
 LEAST = 16 * 1024 * 1024
 """Free bytes below which a disk counts as full: less than this is gone before a process has started."""

@@ -18,7 +18,7 @@ An error names the thing, the place, what came and what to do: a `code` that is 
     ├── ExpiredError           tiles that a store no longer keeps
     └── UsageError             a command line that cannot be understood
 
-Records never raise: a bad record gets a verdict and a reason (see `schema.json` and `run.reference`).
+Records never raise: a bad record gets a verdict and a reason (see `codec.json.read` and `meaning.reference`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any, ClassVar, Self
 
-from headrace.words import show_count
+from headrace.plural import show_count
 
 CALLERS = frozenset({"asyncio", "click", "concurrent", "pyspark", "starlette", "threading", "uvicorn"})
 """Packages by which Headrace itself is called: behind them there is no line of a definition."""

@@ -39,7 +39,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "models.version.after": "The folder has the version's name.",
         "models.roles.before": "A change of roles is decided and not written.",
         "models.roles.after": "The roles are written.",
-        # The tables of a stream (`lake`, `run.lake_writer`).
+        # The tables of a stream (`lake`, `spark.archive.lake_writer`).
         "lake.staging.after": "A batch lies staged as Arrow files beside the tables.",
         "lake.files.after": "Its Parquet files are written, and no commit names them.",
         "lake.bronze.before": "Staged files are gone, refused records are in their topics; nothing is committed.",
@@ -51,28 +51,28 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "keep.forget.after": "The table says that old days are forgotten; their rows are still there.",
         "keep.delete.after": "The rows of the forgotten days are taken away.",
         "keep.vacuum.after": "Files that no version needs are removed.",
-        # Refused and late records on their way to their topics (`run.refused`).
+        # Refused and late records on their way to their topics (`spark.archive.refused_records`).
         "refused.dead.after": "A part of a batch's dead letters is appended; the batch is not committed.",
         "refused.late.after": "A part of a batch's late records is appended; the batch is not committed.",
-        # Imports of history (`run.history`).
+        # Imports of history (`spark.imports.history_import`).
         "import.rows.after": "A batch of rows lies in the scratch folder.",
         "import.batch.after": "The batch is committed, and its rows are gone from the scratch folder.",
-        # The tile pipeline in micro-batches (`run.publish`, `run.progress`).
+        # The tile pipeline in micro-batches (`spark.pipeline.publish`, `spark.progress`).
         "tiles.append.before": "Spark has noted a batch's offsets and computed its tiles; none is appended.",
         "tiles.append.after": "Tiles and progress are appended; Spark has not committed the batch.",
         "checkpoint.offsets.after": "A batch's offsets are rewritten for another source; their old sum is still there.",
         "checkpoint.sum.after": "The old sum is removed.",
-        # The late lane (`run.late`).
+        # The late lane (`spark.late.late_lane`).
         "late.tiles.before": "A pass is about to append the tiles of a lane.",
         "late.tiles.after": "A part of a pass's tiles is appended; the checkpoint files are the old ones.",
         "late.checkpoint.after": "One lane's checkpoint file says how far the pass has come; the next one's does not.",
-        # Backfills (`run.backfill`).
+        # Backfills (`spark.backfill.backfill`).
         "backfill.begin.after": "A new run's hand-over is published; it has no tile.",
         "backfill.tiles.after": "A part of a span's tiles is appended; the run does not say so.",
         "backfill.span.after": "The run says that the span is filled.",
         "backfill.rest.after": "The late lanes of all runs are published; no run is said to be filled.",
         "backfill.filled.after": "The run is said to be filled.",
-        # Runs that take each other's place (`run.change_over`, `run.retire`).
+        # Runs that take each other's place (`spark.pipeline.switch`, `spark.pipeline.retire`).
         "change_over.first.after": "A filled run serves at once, where none has read the log before.",
         "change_over.serving.before": "A run has caught up; the old one is still said to serve.",
         "change_over.serving.after": "The new run is said to serve; the old one has its rows and its checkpoint.",
@@ -102,7 +102,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "letters.done.after": "The letters are taken out.",
         "letters.settle.after": "Letters are taken out whose record an earlier replay had appended.",
         "letters.drop.after": "A part of the letters to drop is taken out.",
-        # Samples of what was served (`serve.samples`).
+        # Samples of what was served (`serve.served_samples`).
         "samples.append.before": "Samples of one view are taken from the buffer and not appended.",
         "samples.append.after": "The samples are appended.",
     }

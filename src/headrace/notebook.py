@@ -10,9 +10,9 @@ from headrace.define.stream import Stream
 from headrace.define.view import View
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.log.record import Record
-from headrace.public import check_call
+from headrace.plural import show_count
+from headrace.public_calls import check_call
 from headrace.testing import Run, record, run
-from headrace.words import show_count
 
 if TYPE_CHECKING:
     import pandas as pd

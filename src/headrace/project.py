@@ -21,8 +21,9 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from headrace.clock import SECOND, show_duration
-from headrace.config import FILE, Config, names
-from headrace.config import load as load_config
+from headrace.codec.registry.files import FOLDER, Registry, Version
+from headrace.config.config import FILE, Config, names
+from headrace.config.config import load as load_config
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.label import Label
@@ -33,7 +34,6 @@ from headrace.define.view import View
 from headrace.errors import HeadraceError, ProjectError, SchemaError, did_you_mean, relative, shown
 from headrace.plan.build import Definitions, build, gather
 from headrace.plan.model import Plan
-from headrace.schema.registry import FOLDER, Registry, Version
 
 MODULE = "headrace_features"
 Definition = Stream | View | Dimension | OnDemand | FeatureSet | Model | Label
@@ -137,7 +137,7 @@ class Project:
         avro = [stream for stream in self.streams if stream.format == "confluent-avro"]
         if not avro or not self.config.registry.address:
             return
-        from headrace.schema.registry_ids import check_subject, server_of
+        from headrace.codec.registry.ids import check_subject, server_of
 
         server, named = server_of(self.config), names(self.config)
         for stream in avro:

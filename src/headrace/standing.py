@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headrace.define.verdict import VERDICTS
+from headrace.meaning.verdict_names import VERDICTS
 
 
 def streams(pipeline: Mapping[str, Any] | None, archive: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:

@@ -13,9 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from headrace.clock import DAY, MINUTE, SECOND, duration, micros
+from headrace.codec.wire import encoder
 from headrace.define.dimension import Dimension, Keyed, Row, value_at
 from headrace.define.dimension_rows import rows_of
-from headrace.define.exact import Key, Mode
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.stream import Stream
@@ -23,13 +23,13 @@ from headrace.define.view import View
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
+from headrace.meaning.exact import Key, Mode
+from headrace.meaning.reference import Outcome
+from headrace.meaning.verdict import VERDICTS, Judgement
 from headrace.plan.build import build
 from headrace.plan.model import Plan
-from headrace.public import check_call
-from headrace.run.reference import Outcome
-from headrace.run.verdict import VERDICTS, Judgement
-from headrace.schema.wire import encoder
-from headrace.words import show_count
+from headrace.plural import show_count
+from headrace.public_calls import check_call
 
 __all__ = ["FakeClock", "MemoryLog", "Run", "duplicate", "future", "late", "logged", "poison", "record", "run"]
 

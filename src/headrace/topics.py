@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from headrace.clock import Clock
-from headrace.config import Config, Names, names, resolved
+from headrace.config.config import Config, Names, names, resolved
 from headrace.errors import ConfigError, DataError
-from headrace.kafka.broker import running
-from headrace.kafka.jars import CONNECTOR, present
-from headrace.log.embedded import EmbeddedLog
-from headrace.log.kafka import KafkaLog
+from headrace.log.embedded.log import EmbeddedLog
+from headrace.log.kafka.log import KafkaLog
 from headrace.log.protocol import Log
 from headrace.log.topic import Retention, Topic
 from headrace.plan.model import Plan
+from headrace.processes.broker import running
+from headrace.processes.jars import CONNECTOR, present
 
 STATUS, RUNS = "headrace.status", "headrace.runs"
 ALERTS, INCIDENTS = "alerts", "headrace.incidents"

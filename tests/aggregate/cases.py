@@ -32,7 +32,7 @@ from headrace.aggregate import (
 )
 from headrace.aggregate.real import near, size
 from headrace.aggregate.sketch import Sketch
-from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
+from headrace.types.field_types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
 
 TYPES: tuple[Type, ...] = (
     String(),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headrace.aggregate import AGGREGATES, Aggregate, aggregate
 from headrace.errors import DefinitionError
-from headrace.schema.types import Boolean, Decimal, Float, Integer, List, String, Timestamp, Type
+from headrace.types.field_types import Boolean, Decimal, Float, Integer, List, String, Timestamp, Type
 from tests.aggregate.cases import AGGREGATE_CASES, PARAMETERS, aggregates, events_of, folded, known
 from tests.budget import examples
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.aggregate import Moments, aggregate
-from headrace.schema.types import Float
+from headrace.types.field_types import Float
 from tests.aggregate.cases import folded
 
 

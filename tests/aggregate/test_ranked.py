@@ -14,7 +14,7 @@ from headrace.aggregate import Quantiles, aggregate
 from headrace.aggregate.kll import values_of
 from headrace.aggregate.quantiles import K
 from headrace.aggregate.ranked import MOST, Ranked, is_ranked, read_ranked, write_ranked
-from headrace.schema.types import Float
+from headrace.types.field_types import Float
 
 MONOID = Quantiles(Float())
 SHARES = (0.0, 0.25, 0.5, 0.99, 1.0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.aggregate import Aggregate, aggregate
-from headrace.schema.types import Float, Integer, String
+from headrace.types.field_types import Float, Integer, String
 
 MANY = 20_000
 

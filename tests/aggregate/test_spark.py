@@ -12,7 +12,7 @@ import pytest
 from datasketches import kll_doubles_sketch
 
 from headrace.aggregate import Aggregate, Distinct, EventSql, Frequent, Monoid, Quantiles, aggregate
-from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
+from headrace.types.field_types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
 from tests.aggregate.cases import AGGREGATE_CASES, MONOID_CASES, TYPES, folded, known, same
 
 if TYPE_CHECKING:

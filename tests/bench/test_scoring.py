@@ -24,18 +24,19 @@ from bench.scoring.predictions import (
 from bench.scoring.table import expressions
 from bench.serving import mix_a
 from headrace.clock import SECOND as MICROS
-from headrace.config import names
-from headrace.instream.features import EventFeatures
-from headrace.instream.scoring import StreamScoring
+from headrace.config.config import names
 from headrace.log import MemoryLog
 from headrace.log.record import Message
-from headrace.models import models_of
-from headrace.plan.inputs import inputs_of
+from headrace.plan.model_inputs import inputs_of
+from headrace.project_models import models_of
+from headrace.read.reader import Reader
+from headrace.scoring.features import EventFeatures
+from headrace.scoring.stream_scoring import StreamScoring
 from headrace.serve.dimensions import Dimensions
-from headrace.serve.reading import Reader
-from headrace.serve.scoring import Asked
-from headrace.store import MemoryStore, ProgressRow
+from headrace.serve.scoring.route import Asked
+from headrace.store import MemoryStore
 from headrace.testing import FakeClock
+from headrace.tiles.changelog import ProgressRow
 from headrace.topics import create, topics
 
 SECOND, MS = 10**9, 10**6

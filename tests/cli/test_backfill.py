@@ -7,12 +7,12 @@ import json
 import pytest
 
 from headrace import batch
-from headrace.cli import bar
-from headrace.cli.bar import bar_or_lines
+from headrace.cli import progress_bar
 from headrace.cli.init import create
 from headrace.cli.main import main
-from headrace.run.backfill_step import BEGIN, END, LATE, SPARK, BackfillStep
-from headrace.store.changelog import FILLED, HandOver
+from headrace.cli.progress_bar import bar_or_lines
+from headrace.spark.backfill.step import BEGIN, END, LATE, SPARK, BackfillStep
+from headrace.tiles.changelog import FILLED, HandOver
 
 TILES = "payments.by_card"
 STEPS = [SPARK, BEGIN, TILES, LATE, END]
@@ -25,7 +25,7 @@ def filled(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "shop")
 
     def backfill(loaded, view, *, rate, progress):
-        from headrace.run.backfill import Filled
+        from headrace.spark.backfill.backfill import Filled
 
         (tile_set,) = loaded.plan().tile_sets
         made = HandOver(tile_set.fingerprint, "2", 0, {}, {}, 1, stage=FILLED, filled=0)
@@ -55,6 +55,6 @@ def test_where_nobody_looks_a_line_says_what_began_and_how_far_that_is_now_and_t
     with bar_or_lines("backfilling", 10) as advance:
         for done in range(5):
             advance(done, None, f"tiles: {done} rows")
-        monkeypatch.setattr(bar, "LINES_EVERY", 0.0)
+        monkeypatch.setattr(progress_bar, "LINES_EVERY", 0.0)
         advance(5, None, "tiles: 5 rows")
     assert capsys.readouterr().err.splitlines() == ["  0 %  tiles: 0 rows", " 50 %  tiles: 5 rows"]

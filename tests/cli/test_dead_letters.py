@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from headrace import config as configuration
 from headrace.cli.init import create
 from headrace.cli.main import main
-from headrace.config import names
-from headrace.letters.lock import locked
-from headrace.run.letter import Letter
-from headrace.run.verdict import REPLAY_OF
+from headrace.config import config as configuration
+from headrace.config.config import names
+from headrace.ingest.dead_letters.lock import locked
+from headrace.meaning.verdict import REPLAY_OF
+from headrace.spark.dead_letter import Letter
 from headrace.topics import open_log
 
 ARRIVED = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z

@@ -11,13 +11,13 @@ import time
 
 import pytest
 
-from headrace import config as configuration
 from headrace import project
 from headrace.cli.init import create
 from headrace.cli.main import main
-from headrace.config import names
-from headrace.history.scratch import scratch
-from headrace.run.verdict import count_verdicts, judge
+from headrace.config import config as configuration
+from headrace.config.config import names
+from headrace.ingest.imports.scratch import scratch
+from headrace.meaning.verdict import count_verdicts, judge
 from headrace.topics import open_log
 from tests.moments import refuse_numbers_in
 from tests.test_imports import HEAVY, loaded

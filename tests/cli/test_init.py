@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace import config, project
+from headrace import project
 from headrace.cli.init import FILES, create
 from headrace.cli.main import main
+from headrace.config import config
 from headrace.testing import logged, run
 from headrace.topics import open_log
 from tests import documents

@@ -36,7 +36,7 @@ def test_a_new_key_is_printed_alone_and_the_line_that_lets_it_in_is_talk(capsys)
 
 
 def test_a_new_key_as_json_fits_the_settings_and_lets_its_holder_in(capsys, folder):
-    from headrace.config import load
+    from headrace.config.config import load
     from headrace.serve.access import access_of
 
     assert main(["keys", "new", "--role", "admin", "--json"]) == 0

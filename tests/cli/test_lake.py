@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace import config as configuration
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import DAY, HOUR, MINUTE, SECOND, SystemClock
+from headrace.config import config as configuration
 from tests.cli.asking import asking
 from tests.lake.bronze import fill, record, write
 

@@ -18,16 +18,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headrace import config as configuration
 from headrace import project
 from headrace.cli import run
 from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.cli.tail import as_object
 from headrace.clock import HOUR, SystemClock, show_time
+from headrace.config import config as configuration
 from headrace.log.record import Record
-from headrace.supervisor import place, process, services, stack, up
-from headrace.supervisor.child import Child, Process
+from headrace.processes import process_identity, state_folder
+from headrace.processes.child import Child, Process
+from headrace.supervisor import services, stack, up
 from headrace.topics import open_log, topics
 from tests.moments import refuse_numbers_in
 
@@ -44,7 +45,7 @@ def shop(tmp_path, monkeypatch):
     with contextlib.suppress(FileNotFoundError):
         (tmp_path / "shop" / "payments.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     yield configuration.load()
-    up.down(place.place(configuration.load()))
+    up.down(state_folder.place(configuration.load()))
 
 
 @pytest.fixture
@@ -239,14 +240,14 @@ class Answering(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def serving(shop) -> Iterator[None]:
     """A stand-in for serving, in this process, recorded as `up` would."""
-    me = process.identify(os.getpid())
+    me = process_identity.identify(os.getpid())
     assert me is not None
     with http.server.HTTPServer(("127.0.0.1", 0), Answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         record = {**me._asdict(), "state": "ready", "url": f"http://127.0.0.1:{server.server_port}"}
-        place.write_status(place.place(shop), {"processes": {"serve": record}})
+        state_folder.write_status(state_folder.place(shop), {"processes": {"serve": record}})
         yield
-        place.write_status(place.place(shop), {"processes": {}})
+        state_folder.write_status(state_folder.place(shop), {"processes": {}})
         server.shutdown()
 
 
@@ -360,12 +361,12 @@ def wanted(shop: configuration.Config) -> set[str]:
     return {topic.name for topic in topics(plan, configuration.names(shop), shop.partitions)}
 
 
-def interrupt_when_ready(where: place.Place, number: int) -> threading.Thread:
+def interrupt_when_ready(where: state_folder.Place, number: int) -> threading.Thread:
     """Send this process a signal as soon as `up` says that it is ready."""
 
     def wait() -> None:
         deadline = time.monotonic() + 30
-        while (place.read_status(where) or {}).get("state") != "ready" and time.monotonic() < deadline:
+        while (state_folder.read_status(where) or {}).get("state") != "ready" and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(os.getpid(), number)
 
@@ -377,7 +378,7 @@ def interrupt_when_ready(where: place.Place, number: int) -> threading.Thread:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_up_starts_says_how_it_goes_and_ends_on_a_signal(shop, ask, small, number, code):
     small(SLEEPS)
-    thread = interrupt_when_ready(place.place(shop), number)
+    thread = interrupt_when_ready(state_folder.place(shop), number)
     ended, out, err = ask("up", "--port", "0")
     thread.join()
     assert (ended, out) == (code, "")
@@ -402,7 +403,7 @@ def test_on_a_terminal_a_live_line_is_drawn_and_cleared_before_each_line_that_st
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     small(SLEEPS)
-    thread = interrupt_when_ready(place.place(shop), signal.SIGTERM)
+    thread = interrupt_when_ready(state_folder.place(shop), signal.SIGTERM)
     assert main(["up", "--port", "0"]) == 0
     thread.join()
     assert "ready | serve ready http://here\r\x1b[2K" in terminal.getvalue()
@@ -424,15 +425,15 @@ def test_up_refuses_a_port_that_is_taken_before_it_starts_anything(shop, ask, sm
         taken.listen()
         code, _, err = ask("up", "--port", str(taken.getsockname()[1]))
     assert (code, "code: port-taken" in err, "starting" in err) == (2, True, False)
-    assert place.holder(place.place(shop)) is None
+    assert state_folder.holder(state_folder.place(shop)) is None
 
 
 def test_up_ends_what_a_killed_one_left_behind(shop, ask, small):
     small(SLEEPS)
-    where = place.place(shop)
+    where = state_folder.place(shop)
     left = Process(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
     assert left.identity is not None
-    place.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
+    state_folder.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
     thread = interrupt_when_ready(where, signal.SIGTERM)
     code, _, err = ask("up", "--port", "0")
     thread.join()
@@ -449,7 +450,7 @@ def test_status_logs_and_down_are_content_with_nothing(ask):
 
 
 def test_logs_of_one_process_and_of_all(shop, ask):
-    where = place.place(shop)
+    where = state_folder.place(shop)
     where.log("serve").parent.mkdir(parents=True)
     where.log("serve").write_text("a\nb\nc\n")
     where.log("spark").write_text("d\n")
@@ -466,15 +467,17 @@ def test_status_says_how_and_when_a_process_that_runs_again_was_killed(shop, ask
         "exit_reason": "was ended by SIGKILL",
     }
     record = {"state": "ready", "since": 0, "restarts": 1, "log": "", **exited}
-    place.write_status(place.place(shop), {"state": "ready", "processes": {"spark": record}})
+    state_folder.write_status(state_folder.place(shop), {"state": "ready", "processes": {"spark": record}})
     assert ask("status")[1].splitlines()[-1].endswith("was ended by SIGKILL, 1h ago")
     told = json.loads(ask("status", "--json")[1])["processes"]["spark"]
     assert {name: told[name] for name in exited} == exited
 
 
 def test_logs_show_every_process_that_status_lists(shop, ask):
-    where, record = place.place(shop), {"state": "stopped", "since": 0, "restarts": 0, "exit": None, "log": ""}
-    place.write_status(where, {"state": "ready", "processes": dict.fromkeys(("spark", "archive", "serve"), record)})
+    where, record = state_folder.place(shop), {"state": "stopped", "since": 0, "restarts": 0, "exit": None, "log": ""}
+    state_folder.write_status(
+        where, {"state": "ready", "processes": dict.fromkeys(("spark", "archive", "serve"), record)}
+    )
     for local in services.of(shop):
         local.service.folder.mkdir(parents=True)
         local.service.log.write_text(f"said by {local.name}\n")
@@ -495,7 +498,7 @@ WHOLE = """
 import sys
 from headrace.cli.main import main
 from headrace.supervisor import stack
-from headrace.supervisor.child import Child, Process
+from headrace.processes.child import Child, Process
 
 child = Child("serve", [sys.executable, "-S", "-c", sys.argv[1]], lambda *_: {"url": "http://here", "port": 80})
 stack.children = lambda *_, **__: [child]
@@ -504,7 +507,7 @@ sys.exit(main(["up", "--port", "0"]))
 
 
 def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, ask, golden):
-    where, said = place.place(shop), list[str]()
+    where, said = state_folder.place(shop), list[str]()
     assert up.detach([sys.executable, "-c", WHOLE, SLEEPS], where, said.append) == 0
     assert said[0].startswith(f"topics: {len(wanted(shop))} ready")
     assert said[-1].startswith("ready in ")
@@ -512,7 +515,7 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
     told = json.loads(out)
     assert (code, told["state"], told["url"]) == (0, "ready", "http://here")
     serve = told["processes"]["serve"]
-    assert (serve["pid"], serve["state"], serve["port"]) == (place.recorded(where)[0].pid, "ready", 80)
+    assert (serve["pid"], serve["state"], serve["port"]) == (state_folder.recorded(where)[0].pid, "ready", 80)
     deadline = time.monotonic() + 30
     while "hello" not in ask("logs", "serve")[1]:  # it is called ready as soon as it is started
         assert time.monotonic() < deadline
@@ -525,7 +528,7 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
 
 
 def test_logs_show_what_processes_said_and_no_terminal_obeys_it(shop, ask):
-    file = place.place(shop).log("serve")
+    file = state_folder.place(shop).log("serve")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("plain\ttext\n\x1b[2Jmoved\x07\n")
     assert ask("logs", "serve")[1] == "plain\ttext\n\\x1b[2Jmoved\\x07\n"
@@ -549,7 +552,7 @@ def test_a_detached_supervisor_that_gives_up_says_why_and_fails(shop):
     said: list[str] = []
     broken = WHOLE.replace('{"url": "http://here", "port": 80}', "None")
     program = "print('no such thing', flush=True); raise SystemExit(2)"
-    assert up.detach([sys.executable, "-c", broken, program], place.place(shop), said.append) == 1
+    assert up.detach([sys.executable, "-c", broken, program], state_folder.place(shop), said.append) == 1
     assert "  no such thing" in said
     assert "error: The serve process could not be started." in said
 

@@ -8,7 +8,7 @@ import pytest
 
 from headrace import project
 from headrace.cli.init import create
-from headrace.config import names
+from headrace.config.config import names
 from headrace.topics import open_log
 from tests.cli.asking import asking
 

@@ -8,9 +8,10 @@ import pytest
 
 from headrace import project
 from headrace.cli.init import create
-from headrace.config import names
+from headrace.config.config import names
 from headrace.log import Message
-from headrace.store import LmdbStore, Materialiser, ProgressRow, RedisStore, TileRow, encode
+from headrace.store import LmdbStore, Materialiser, RedisStore
+from headrace.tiles.changelog import ProgressRow, TileRow, encode
 from headrace.topics import open_log
 from tests.cli.asking import asking
 from tests.store.conftest import redis_server  # noqa: F401 - a fixture
@@ -91,7 +92,7 @@ def test_a_rebuild_says_in_json_what_becomes_of_the_store(ask, folder):
 
 
 def test_a_process_that_does_not_answer_is_told_of(ask, folder, monkeypatch):
-    monkeypatch.setattr("headrace.store.opening.PATIENCE", 0.1)
+    monkeypatch.setattr("headrace.store.open.PATIENCE", 0.1)
     with LmdbStore(folder):
         code, _, err = ask("rebuild", "--json")
     assert (code, json.loads(err)["error"]["code"]) == (1, "no-answer")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headrace.client import Waiting
-from headrace.serve.answers import serve
+from headrace.serve.http_server import serve
 from headrace.serve.server import listening
 from tests.serve.conftest import World
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.client.again import FIRST, LONGEST, READ, Patience, Waiting, asked
-from headrace.client.several import TOGETHER
-from headrace.client.wire import Reply
+from headrace.client.batch import TOGETHER
+from headrace.client.connection import Reply
+from headrace.client.retry import FIRST, LONGEST, READ, Patience, Waiting, asked
 from headrace.errors import DataError, DefinitionError, HeadraceError, MachineError
 from tests.client.conftest import Calm, Scripted, dripping, port_of, running, scripted, until
 from tests.serve.conftest import World

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace import config as configuration
 from headrace.cli.get import Asking
 from headrace.cli.get_watch import follow
 from headrace.cli.main import main
+from headrace.config import config as configuration
 from headrace.errors import HeadraceError, ProjectError
-from headrace.supervisor import place, process
+from headrace.processes import process_identity, state_folder
 from tests.client.conftest import PATIENCE, port_of, running
 from tests.serve.conftest import World
 
@@ -151,10 +151,10 @@ def watching(project: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
 
 def record(project: Path, url: str) -> None:
     """What the supervisor would have written."""
-    me = process.identify(os.getpid())
+    me = process_identity.identify(os.getpid())
     assert me is not None
-    where = place.place(configuration.load(project))
-    place.write_status(where, {"processes": {"serve": {**me._asdict(), "state": "ready", "url": url}}})
+    where = state_folder.place(configuration.load(project))
+    state_folder.write_status(where, {"processes": {"serve": {**me._asdict(), "state": "ready", "url": url}}})
 
 
 @pytest.mark.xdist_group("live")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headrace.clock import SECOND
+from headrace.codec.wire import encoder
 from headrace.log.record import Message, Position, Record
-from headrace.run.verdict import ARRIVED_AT
-from headrace.schema.wire import encoder
+from headrace.meaning.verdict import ARRIVED_AT
 from tests.conformance.definitions import ARRIVED, clicks, orders
 
 BASE = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z, on every boundary there is

@@ -16,14 +16,14 @@ from typing import Any
 
 from headrace.aggregate import Distinct, Frequent, Monoid, Quantiles, aggregate
 from headrace.clock import MINUTE
-from headrace.define.event import Event, Place
-from headrace.define.exact import Key
 from headrace.define.view import View
+from headrace.meaning.equality import close
+from headrace.meaning.event import Event, Place
+from headrace.meaning.exact import Key
+from headrace.meaning.reference import Outcome, contributing
 from headrace.plan.model import Partial, TileSet
-from headrace.run.equality import close
-from headrace.run.reference import Outcome, contributing
-from headrace.serve.reading import Reader
-from headrace.store.changelog import TileRow, decode
+from headrace.read.reader import Reader
+from headrace.tiles.changelog import TileRow, decode
 from tests.aggregate.cases import same
 from tests.conformance.cases import EVERYTHING, cases_by_key
 from tests.conformance.definitions import GAP

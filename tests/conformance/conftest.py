@@ -10,10 +10,10 @@ import pytest
 
 from headrace.log import MemoryLog
 from headrace.log.record import Message
-from headrace.serve.reading import Reader
+from headrace.read.reader import Reader
 from headrace.store import LmdbStore, Materialiser
 from headrace.store.protocol import Store
-from headrace.store.runs import FIRST_RUN
+from headrace.tiles.run_choice import FIRST_RUN
 from tests.budget import count_cases
 from tests.conformance.cases import EVERYTHING
 from tests.conformance.compare import Difference, Meaning, folded, row_differences, tile_differences, value_differences

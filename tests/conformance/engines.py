@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
-from headrace.store import TileRow, decode, encode
-from headrace.store.runs import FIRST_RUN
 from headrace.testing import MemoryLog
+from headrace.tiles.changelog import TileRow, decode, encode
+from headrace.tiles.run_choice import FIRST_RUN
 from tests.conformance.compare import Content, Meaning
 from tests.conformance.definitions import PARTITIONS
 from tests.conformance.queries import (
@@ -98,9 +98,9 @@ def _told(row: TileRow, content: Content) -> TileRow:
 
 def batch_over_the_log(world: World, session: SparkSession) -> dict[str, Pairs]:
     """All records at once, read from the log."""
-    from headrace.run.admit import judged
-    from headrace.run.records import slice_of
-    from headrace.run.tiles import admitted_once
+    from headrace.spark.admission import judged
+    from headrace.spark.records import slice_of
+    from headrace.spark.tiles import admitted_once
 
     made = {}
     for tile_set in world.plan.tile_sets:
@@ -113,8 +113,8 @@ def batch_over_the_log(world: World, session: SparkSession) -> dict[str, Pairs]:
 
 def batch_over_the_lake(world: World, session: SparkSession) -> dict[str, Pairs]:
     """All events at once, read from silver; and the late lane, pass by pass while the archive goes on."""
-    from headrace.run.reach import in_stream
-    from headrace.run.silver import events
+    from headrace.spark.pipeline.run_scope import in_stream
+    from headrace.spark.silver import events
 
     late, lakes = late_lane(world, session)
     made = {}
@@ -128,7 +128,7 @@ def batch_over_the_lake(world: World, session: SparkSession) -> dict[str, Pairs]
 @cache
 def late_lane(world: World, session: SparkSession) -> tuple[dict[str, Pairs], dict[str, Any]]:
     """What the late lane publishes after every batch of an archive, and the lakes in the end; made once."""
-    from headrace.run.late import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
 
     log = MemoryLog()
     lanes: dict[str, LateLane] = {}
@@ -146,7 +146,7 @@ def late_lane(world: World, session: SparkSession) -> tuple[dict[str, Pairs], di
 
 
 def _batch(once: DataFrame, tile_set: TileSet) -> Pairs:
-    from headrace.run.tiles import Target, changelog, tiles
+    from headrace.spark.tiles import Target, changelog, tiles
 
     target = Target(FIRST_RUN, "on_time", PARTITIONS)
     rows = changelog(tiles(once, tile_set, PARTITIONS), tile_set, target).collect()
@@ -155,7 +155,7 @@ def _batch(once: DataFrame, tile_set: TileSet) -> Pairs:
 
 def micro_batches(world: World, session: SparkSession) -> dict[str, Pairs]:
     """One stream for each tile set, in batches of any size; killed before and after it publishes a batch."""
-    from headrace.run.source import register
+    from headrace.spark.source import register
 
     register(session)
     chance, tile_sets = random.Random(6), world.plan.tile_sets
@@ -171,7 +171,7 @@ def micro_batches(world: World, session: SparkSession) -> dict[str, Pairs]:
 
 def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
     """Event by event and in micro-batches by turns, killed in the first batch and later, all on one checkpoint."""
-    from headrace.run.source import register
+    from headrace.spark.source import register
 
     register(session)
     made = {}
@@ -201,10 +201,10 @@ def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
 
 def hand_over_halfway(world: World, session: SparkSession) -> dict[str, Pairs]:
     """A second run of every tile set: a batch over half of the lake, a stream from there on, and its late lane."""
-    from headrace.run.backfill import Ground, complete, fill, hand_over
-    from headrace.run.late import LateLane, Run, publish_lanes
-    from headrace.run.runs import Runs
-    from headrace.run.source import register
+    from headrace.spark.backfill.backfill import Ground, complete, fill, hand_over
+    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.pipeline.runs import Runs
+    from headrace.spark.source import register
 
     register(session)
     world.log.create_topic("runs", compacted=True)

@@ -10,9 +10,9 @@ from unittest import mock
 
 from headrace.clock import SECOND
 from headrace.plan.model import TileSet
-from headrace.run.progress import last_batch
-from headrace.store import HandOver
-from headrace.store.runs import FIRST_RUN
+from headrace.spark.progress import last_batch
+from headrace.tiles.changelog import HandOver
+from headrace.tiles.run_choice import FIRST_RUN
 from tests.conformance.definitions import PARTITIONS
 from tests.conformance.world import World
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headrace.run.tile_query import TileQuery
+    from headrace.spark.pipeline.tile_query import TileQuery
 
 PATIENCE = 180
 """Seconds."""
@@ -41,13 +41,13 @@ def started(
     dies: str | None = None,
     begun: HandOver | None = None,
 ) -> StreamingQuery:
-    """A tile query as `run.pipeline` has it, to the end of the log or killed `before` or `after` publishing batch 1."""
-    from headrace.run.admit import judged
-    from headrace.run.hot_keys import watched
-    from headrace.run.publish import Place, tiles_to_changelog
-    from headrace.run.reach import happens_in_stream
-    from headrace.run.records import stream_of
-    from headrace.run.tiles import Target, admitted_once, changelog, tiles
+    """A tile query as the pipeline has it, to the end of the log or killed `before` or `after` publishing batch 1."""
+    from headrace.spark.admission import judged
+    from headrace.spark.pipeline.hot_keys import watched
+    from headrace.spark.pipeline.publish import Place, tiles_to_changelog
+    from headrace.spark.pipeline.run_scope import happens_in_stream
+    from headrace.spark.records import stream_of
+    from headrace.spark.tiles import Target, admitted_once, changelog, tiles
 
     stream, target = tile_set.stream, Target(begun.run if begun else FIRST_RUN, "on_time", PARTITIONS)
     place = Place(world.log, world.clock, stream.name, world.folder / "checkpoints" / tile_set.id)
@@ -115,13 +115,13 @@ def _refuse_drops(query: StreamingQuery) -> None:
 
 def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topic: str) -> TileQuery:
     """A tile query that is planned for real-time mode, not started."""
-    from headrace.log.kafka import KafkaLog
-    from headrace.run.admit import judged
-    from headrace.run.pace import Pace
-    from headrace.run.publish import Place
-    from headrace.run.records import real_time_stream, sink_options, stream_of
-    from headrace.run.tile_query import REAL_TIME, TileQuery
-    from headrace.run.tiles import Target
+    from headrace.log.kafka.log import KafkaLog
+    from headrace.spark.admission import judged
+    from headrace.spark.pipeline.kafka_pace import Pace
+    from headrace.spark.pipeline.publish import Place
+    from headrace.spark.pipeline.tile_query import REAL_TIME, TileQuery
+    from headrace.spark.records import real_time_stream, sink_options, stream_of
+    from headrace.spark.tiles import Target
 
     log, stream = world.log, tile_set.stream
     assert isinstance(log, KafkaLog)
@@ -148,7 +148,8 @@ def killed_when_written(tile: TileQuery) -> None:
 
 def in_long_batches_after_short_ones(tile: TileQuery) -> None:
     """Go on event by event, in short batches until one has ended, and then a few at a time, as if many came."""
-    from headrace.run import pace, tile_query
+    from headrace.spark.pipeline import kafka_pace as pace
+    from headrace.spark.pipeline import tile_query
 
     tile.batch = tile_query.PRACTICE + SECOND
     with mock.patch.object(tile_query, "PRACTISED", 1), mock.patch.object(pace, "BUSY", 0):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.store import MemoryStore, ProgressRow, decode
+from headrace.store import MemoryStore
+from headrace.tiles.changelog import ProgressRow, decode
 from tests.conformance.conftest import CASES
 
 pytestmark = pytest.mark.generated

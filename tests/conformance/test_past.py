@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.asof.lake import Past, values_at
 from headrace.clock import DAY, HOUR
 from headrace.errors import DataError
-from headrace.lake.keep import forget
-from headrace.lake.past import Past, values_at
-from headrace.run.equality import differences
+from headrace.lake.maintenance import forget
+from headrace.meaning.equality import differences
 from tests.conformance.compare import Meaning
 from tests.conformance.scenarios import SCENARIOS
 from tests.conformance.world import embedded_world

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from headrace.define.verdict import VERDICTS
-from headrace.run.reference import Outcome
-from headrace.serve.reading import Reader
-from headrace.store import MemoryStore, TileRow, decode, encode
-from headrace.store.changelog import Row
+from headrace.meaning.reference import Outcome
+from headrace.meaning.verdict_names import VERDICTS
+from headrace.read.reader import Reader
+from headrace.store import MemoryStore
+from headrace.tiles.changelog import Row, TileRow, decode, encode
 from tests.budget import examples
 from tests.conformance.cases import Case, records_of
 from tests.conformance.compare import Identity, Meaning, folded, row_differences, tile_differences, value_differences

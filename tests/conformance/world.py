@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from headrace.clock import DAY, MINUTE, Clock, SystemClock
 from headrace.define.stream import Stream
 from headrace.lake.layout import bronze_shape, silver_shape
-from headrace.lake.place import Lake
+from headrace.lake.location import Lake
 from headrace.lake.table import LakeTable
-from headrace.log.embedded import EmbeddedLog
-from headrace.log.kafka import KafkaLog
+from headrace.log.embedded.log import EmbeddedLog
+from headrace.log.kafka.log import KafkaLog
 from headrace.log.protocol import Log
 from headrace.log.record import Record
 from headrace.plan.model import Plan
@@ -66,7 +66,7 @@ class World:
 
     def archived(self, session: SparkSession) -> Iterator[dict[str, Lake]]:
         """The lake of each stream, while it grows: after every batch of the archive, until nothing is left."""
-        from headrace.run.archive import StreamArchive
+        from headrace.spark.archive.archive import StreamArchive
 
         lakes = {stage.stream.name: self._lake(stage.stream.name) for stage in self.plan.admissions}
         archives = [StreamArchive(self.stream(n), n, self.log, lake, session, self.clock) for n, lake in lakes.items()]

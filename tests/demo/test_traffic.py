@@ -9,7 +9,7 @@ import pytest
 
 from headrace.cli.demo_screen import line, picture
 from headrace.clock import show_time
-from headrace.config import parse
+from headrace.config.config import parse
 from headrace.define.model import predictions_of
 from headrace.demo.traffic import Predictions, Scored, Seen
 from headrace.log import EmbeddedLog, Message

@@ -16,17 +16,17 @@ import pytest
 from headrace import training_set
 from headrace.cli import drift, import_
 from headrace.clock import DAY, micros, show_time
-from headrace.config import names
+from headrace.config.config import names
 from headrace.demo import turning
-from headrace.lake.place import open_lake
-from headrace.models import models_of
-from headrace.run.archive import StreamArchive
+from headrace.lake.location import open_lake
+from headrace.project_models import models_of
+from headrace.spark.archive.archive import StreamArchive
 from headrace.testing import FakeClock
 from headrace.topics import create as create_topics
 from headrace.topics import open_log, topics
 from headrace.world.files import write_payments
 from tests.demo.test_turning import shop
-from tests.evaluate.predicted import predicted
+from tests.evaluation.predicted import predicted
 
 pytestmark = [pytest.mark.prove, pytest.mark.spark]
 

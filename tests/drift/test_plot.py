@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from headrace.drift import Alarm, plot
 from headrace.drift.incident import opened
-from tests.drift.test_watching import CHANGE, HOURS, only, watched
+from tests.drift.test_watcher import CHANGE, HOURS, only, watched
 from tests.drift.worlds import amounts
 
 SVG = "{http://www.w3.org/2000/svg}"

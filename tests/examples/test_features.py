@@ -9,7 +9,7 @@ import pytest
 from headrace import project
 from headrace.clock import HOUR, MINUTE, micros
 from headrace.log.record import Record
-from headrace.run.reference import Outcome
+from headrace.meaning.reference import Outcome
 from headrace.testing import record
 
 FLIGHTS = Path(__file__).parent.parent.parent / "examples" / "flights"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.expression import Column, Expression
-from headrace.schema.types import Float, Timestamp
+from headrace.types.field_types import Float, Timestamp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

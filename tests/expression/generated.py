@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from headrace.expression import Column
-from headrace.schema.types import Boolean, Decimal, Field, Float, Integer, List, String, Struct, Timestamp
+from headrace.types.field_types import Boolean, Decimal, Field, Float, Integer, List, String, Struct, Timestamp
 
 PLACE = Struct((Field("zone", Integer(), optional=True), Field("site", Struct((Field("name", String()),)))))
 COLUMNS: dict[str, Column] = {

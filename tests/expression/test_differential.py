@@ -9,7 +9,7 @@ from hypothesis import reject
 
 from headrace.errors import ExpressionError
 from headrace.expression import Expression
-from headrace.run.session import settings
+from headrace.spark.session import settings
 from tests.budget import count_cases, run_seed
 from tests.draws import draw_cases
 from tests.expression.asking import read

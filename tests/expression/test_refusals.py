@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import ExpressionError, HeadraceError
 from headrace.expression import Column, grammar, parse
-from headrace.schema.types import Integer
+from headrace.types.field_types import Integer
 from tests.expression.asking import read, refused
 from tests.expression.generated import COLUMNS
 

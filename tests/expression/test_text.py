@@ -7,7 +7,7 @@ from hypothesis import given
 
 from headrace.errors import ExpressionError
 from headrace.expression import Column, parse
-from headrace.schema.types import Integer
+from headrace.types.field_types import Integer
 from tests.expression.asking import read
 from tests.expression.generated import expressions
 

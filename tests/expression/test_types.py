@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.expression import Column, parse
-from headrace.schema.types import Integer, List, Timestamp
+from headrace.types.field_types import Integer, List, Timestamp
 from tests.expression.asking import read
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import headrace as hr
 from headrace.clock import DAY, HOUR, SECOND
-from headrace.config import Config, names, parse
+from headrace.config.config import Config, names, parse
 from headrace.faults import NO_FAULTS, FaultPoints
-from headrace.lake.place import Lake, open_lake
+from headrace.lake.location import Lake, open_lake
 from headrace.log import EmbeddedLog, Message
+from headrace.meaning.reference import Outcome
 from headrace.plan.build import build
-from headrace.run.reference import Outcome
-from headrace.store.changelog import TileRow, decode
 from headrace.testing import FakeClock
+from headrace.tiles.changelog import TileRow, decode
 from headrace.topics import create, topics
 from tests.serve.shape import decoder
 from tests.streams import BASE, payments, seeded
@@ -78,7 +78,7 @@ class Replayed:
 
     def archive(self, spark: Any, most: int = 10_000) -> None:
         """One batch of records into the lake."""
-        from headrace.run.archive import StreamArchive
+        from headrace.spark.archive.archive import StreamArchive
 
         self.clock.advance(f"{SECOND}us")
         assert StreamArchive(payments, "payments", self.log, self.lake(), spark, self.clock).step(most) is not None

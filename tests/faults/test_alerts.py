@@ -9,10 +9,10 @@ import pytest
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import HOUR
-from headrace.config import names
+from headrace.config.config import names
 from headrace.drift.incident import Alarm, Change, opened
-from headrace.evaluate.alerts import tell, told
-from headrace.evaluate.webhook import Webhook
+from headrace.evaluation.alerts import tell, told
+from headrace.evaluation.webhook import Webhook
 from headrace.faults import NO_FAULTS
 from headrace.log import EmbeddedLog
 from headrace.testing import FakeClock

@@ -16,11 +16,11 @@ from headrace.clock import MINUTE, SECOND, micros
 from headrace.faults import NO_FAULTS
 from headrace.lake.files import remove
 from headrace.lake.layout import bronze_shape, silver_shape
-from headrace.lake.place import Lake
+from headrace.lake.location import Lake
 from headrace.lake.table import LakeTable
 from headrace.log import EmbeddedLog
-from headrace.run.letter import present, walk
-from headrace.run.verdict import DEAD
+from headrace.meaning.verdict import DEAD
+from headrace.spark.dead_letter import present, walk
 from headrace.testing import FakeClock
 from tests.faults.image import CrashImages, at_each_point, copy
 from tests.flow import flow, message
@@ -63,8 +63,8 @@ class World:
 
     def archive(self, spark, faults=NO_FAULTS):
         """An archive as its process begins it: what a batch that was cut off had staged is nobody's."""
-        from headrace.run.archive import StreamArchive
-        from headrace.run.refused import Refusals
+        from headrace.spark.archive.archive import StreamArchive
+        from headrace.spark.archive.refused_records import Refusals
 
         tables = self.folder / "lake" / "payments"
         lake = Lake(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.config import names
-from headrace.run.runs import Runs
-from headrace.store.changelog import FILLED
+from headrace.config.config import names
+from headrace.spark.pipeline.runs import Runs
+from headrace.tiles.changelog import FILLED
 from headrace.topics import RUNS
 from tests.faults.image import CrashImages, at_each_point
 from tests.faults.replayed import TILES, Replayed, meant, states
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def images(spark, tmp_path_factory):
     """A backfill whose tiles are appended a few at a time."""
-    from headrace.run.backfilling import run_backfill
+    from headrace.spark.backfill.project_backfill import run_backfill
 
     folder = tmp_path_factory.mktemp("backfill")
     world = Replayed(folder / "world")
@@ -25,7 +25,7 @@ def images(spark, tmp_path_factory):
     world.archive(spark)
     made = CrashImages(folder / "world", folder / "images", "backfill", turns=(0,))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("headrace.run.append.PART", 5)
+        patched.setattr("headrace.spark.append.PART", 5)
         (done,) = run_backfill(world.config, [TILES], spark, world.clock, faults=made)
     assert done.rows > 10
     return made
@@ -39,7 +39,7 @@ def runs_of(world):
 
 @at_each_point("backfill")
 def test_the_run_that_was_begun_is_filled_and_has_every_tile(images, spark, name):
-    from headrace.run.backfilling import run_backfill
+    from headrace.spark.backfill.project_backfill import run_backfill
 
     (taken,) = images.of(name)
     world = Replayed(taken.folder)

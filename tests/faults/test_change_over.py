@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 
 from headrace.clock import MINUTE
-from headrace.config import names, parse
+from headrace.config.config import names, parse
 from headrace.faults import NO_FAULTS
 from headrace.log import EmbeddedLog, Message
-from headrace.run.change_over import AFTERWARDS, ChangeOver
-from headrace.run.runs import Runs, checkpoint_of
-from headrace.store import TileRow, decode, encode
-from headrace.store.changelog import FILLED, HandOver
+from headrace.spark.pipeline.runs import Runs, checkpoint_of
+from headrace.spark.pipeline.switch import AFTERWARDS, ChangeOver
 from headrace.testing import FakeClock
+from headrace.tiles.changelog import FILLED, HandOver, TileRow, decode, encode
 from headrace.topics import RUNS
 from tests.faults.image import CrashImages, at_each_point
-from tests.run.test_runs import TILES, begun
+from tests.spark.test_runs import TILES, begun
 
 CHANGELOG = f"changelog.{TILES.id}"
 RUNS_IN_TURN = ("2", "3", "4")
@@ -116,7 +115,7 @@ class World:
 def row_by_row():
     """Rows are taken out of the changelog one by one, so that a crash leaves some of them."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("headrace.run.append.PART", 1)
+        patched.setattr("headrace.spark.append.PART", 1)
         yield
 
 

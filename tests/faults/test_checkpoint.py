@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.run.progress import batch_end, last_batch_end, translate
+from headrace.spark.progress import batch_end, last_batch_end, translate
 from tests.faults.image import CrashImages, at_each_point, copy
 
 ENDS = {0: {0: 3, 1: 4}, 1: {0: 7, 1: 5}, 2: {0: 9, 1: 9}}

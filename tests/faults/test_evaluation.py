@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from headrace import project
-from headrace.config import names
-from headrace.evaluate import looks
-from headrace.evaluate.cells import Cells
-from headrace.evaluate.passes import take_a_look
+from headrace.config.config import names
+from headrace.evaluation import pass_table
+from headrace.evaluation.cells import Cells
+from headrace.evaluation.evaluation_pass import take_a_look
 from headrace.log import EmbeddedLog
 from headrace.testing import FakeClock
-from tests.evaluate.shop import Shop, by_id
-from tests.evaluate.test_passes import same
+from tests.evaluation.shop import Shop, by_id
+from tests.evaluation.test_evaluation_pass import same
 from tests.faults.image import CrashImages, at_each_point
 
 pytestmark = pytest.mark.spark
@@ -39,7 +39,7 @@ def images(spark, tmp_path_factory):
     shop.archive()
     made = CrashImages(folder / "world", folder / "images", "looks", known=shop.clock.now)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(looks, "TIDIED", 2)
+        patched.setattr(pass_table, "TIDIED", 2)
         take_a_look(spark, shop.config, shop.log, by_id, shop.clock, made)
     same(shop.cells(), shop.meant())
     return shop, made

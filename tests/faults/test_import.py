@@ -9,7 +9,7 @@ import pytest
 from headrace.clock import SystemClock
 from headrace.lake.imports import imports
 from tests.faults.image import CrashImages, at_each_point
-from tests.run.test_history import line, opened, rows, wish, writer
+from tests.spark.test_history import line, opened, rows, wish, writer
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ AT_ONCE = 9
 
 def bring(spark, folder, lake):
     """The import of one file, into a lake, with its scratch folder."""
-    from headrace.run.history import bring as run
+    from headrace.spark.imports.history_import import bring as run
 
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.clock import DAY, HOUR
 from headrace.lake.counters import FORGOTTEN
-from headrace.lake.keep import compact, forget, vacuum
+from headrace.lake.maintenance import compact, forget, vacuum
 from headrace.lake.table import LakeTable
 from tests.faults.image import CrashImages, at_each_point
 from tests.lake.conftest import SHAPE, add

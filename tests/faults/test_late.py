@@ -18,7 +18,7 @@ RUNS = ("1", "2")
 
 def publish(world, spark, faults=NO_FAULTS):
     """One pass for the lanes of two runs; gives the tiles of each."""
-    from headrace.run.late import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
 
     lanes = [LateLane(TILES, Run(run, None, PARTITIONS), CHANGELOG, world.folder / f"late{run}") for run in RUNS]
     return [done.tiles for done in publish_lanes(lanes, world.lake(faults), world.log, spark)]
@@ -35,7 +35,7 @@ def images(spark, tmp_path_factory):
     world.archive(spark)
     made = CrashImages(folder / "world", folder / "images", "late", turns=(0,))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("headrace.run.append.PART", 2)
+        patched.setattr("headrace.spark.append.PART", 2)
         assert min(publish(world, spark, made)) > 2
     return made
 

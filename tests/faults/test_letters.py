@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from headrace.clock import HOUR
-from headrace.letters import replay as module
-from headrace.letters.choose import Wanted
-from headrace.letters.replay import drop, replay
+from headrace.ingest.dead_letters import replay as module
+from headrace.ingest.dead_letters.replay import drop, replay
+from headrace.ingest.dead_letters.selection import Wanted
 from headrace.log import EmbeddedLog
-from headrace.run.letter import present, walk
-from headrace.run.verdict import REPLAY_OF
+from headrace.meaning.verdict import REPLAY_OF
+from headrace.spark.dead_letter import present, walk
 from headrace.testing import FakeClock
 from tests.faults.image import CrashImages, at_each_point, copy
-from tests.letters.test_replay import CLICKS, EVERYTHING, PLACES, letter, prepared
+from tests.ingest.test_replay import CLICKS, EVERYTHING, PLACES, letter, prepared
 from tests.streams import BASE
 
 CLOCK = FakeClock(BASE + HOUR)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.score import Registry
+from headrace.models import Registry
 from headrace.testing import FakeClock
 from tests.faults.image import CrashImages, at_each_point
-from tests.score.models import add, rule
+from tests.models.models import add, rule
 
 Step = Callable[[Registry], object]
 

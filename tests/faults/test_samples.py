@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace.config import Names
+from headrace.config.config import Names
 from headrace.log import EmbeddedLog
 from headrace.plan.build import build
-from headrace.serve.reading import Answer
-from headrace.serve.samples import Samples
+from headrace.read.reader import Answer
+from headrace.serve.served_samples import Samples
 from headrace.testing import FakeClock
 from tests.faults.image import CrashImages, at_each_point
 from tests.streams import BASE

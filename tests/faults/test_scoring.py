@@ -10,21 +10,21 @@ import json
 import pytest
 
 from headrace.clock import SECOND, show_time
-from headrace.config import Names
+from headrace.config.config import Names
 from headrace.faults import NO_FAULTS
-from headrace.instream.features import EventFeatures
-from headrace.instream.scoring import StreamScoring
 from headrace.log import EmbeddedLog, Message
-from headrace.plan.inputs import FittingModels, inputs_of
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
+from headrace.plan.model_inputs import FittingModels, inputs_of
+from headrace.read.reader import Reader
+from headrace.scoring.features import EventFeatures
+from headrace.scoring.stream_scoring import StreamScoring
 from headrace.serve.dimensions import Dimensions
-from headrace.serve.reading import Reader
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.topics import create, topics
 from tests.faults.image import CrashImages, at_each_point
-from tests.instream.test_scoring import cards, fraud, habits, plan
+from tests.scoring.test_stream_scoring import cards, fraud, habits, plan
 from tests.streams import BASE
 
 MODEL = "def score(row):\n    return (row['n'] or 0) / (0 if row['n'] == 3 else 100)\n"

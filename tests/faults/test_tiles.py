@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.config import names
+from headrace.config.config import names
 from headrace.faults import NO_FAULTS
 from tests.faults.image import CrashImages, at_each_point
 from tests.faults.replayed import CHANGELOG, PARTITIONS, RECORDS, TILES, Replayed, meant, states
@@ -17,12 +17,12 @@ BATCH = len(RECORDS) // 2
 
 def run_to_the_end(spark, world, faults=NO_FAULTS):
     """The query of the first run, as the pipeline starts it, up to the end of the log."""
-    from headrace.run.admit import judged
-    from headrace.run.publish import Place
-    from headrace.run.records import stream_of
-    from headrace.run.source import register
-    from headrace.run.tile_query import TileQuery
-    from headrace.run.tiles import Target
+    from headrace.spark.admission import judged
+    from headrace.spark.pipeline.publish import Place
+    from headrace.spark.pipeline.tile_query import TileQuery
+    from headrace.spark.records import stream_of
+    from headrace.spark.source import register
+    from headrace.spark.tiles import Target
 
     register(spark)
     place = Place(world.log, world.clock, "payments", names(world.config).path("checkpoints", "1"), faults)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.whole import write_whole
+from headrace.atomic_file import write_whole
 from tests.faults.image import CrashImages, at_each_point
 
 

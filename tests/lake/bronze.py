@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.clock import show_time
-from headrace.config import Config
+from headrace.config.config import Config
 from headrace.define.stream import Stream
 from headrace.lake.counters import BATCH, COUNT, OFFSET, TURN
 from headrace.lake.files import DayWriter
-from headrace.lake.place import Lake, open_lake
+from headrace.lake.location import Lake, open_lake
 from headrace.lake.table import LakeTable
 from tests.lake.conftest import moment
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import boto3
 
-from tests.kafka.cluster import free_ports
+from tests.processes.cluster import free_ports
 
 
 @contextmanager

@@ -7,9 +7,9 @@ import pytest
 import headrace as hr
 from headrace.clock import DAY, HOUR
 from headrace.lake.counters import BATCH, OFFSET, TURN, behind, position
-from headrace.lake.look import content, days_before, on_disk
-from headrace.lake.needed import needed
+from headrace.lake.overview import content, days_before, on_disk
 from headrace.lake.query import ask, names
+from headrace.lake.retention import needed
 from headrace.lake.table import LakeTable
 from headrace.plan.build import build
 from tests.lake.conftest import SHAPE, add

@@ -9,7 +9,7 @@ import pytest
 from headrace.clock import HOUR
 from headrace.lake.copies import copies
 from headrace.lake.files import remove
-from headrace.lake.keep import compact
+from headrace.lake.maintenance import compact
 from headrace.lake.table import LakeTable
 from tests.lake.bucket import bucket
 from tests.lake.conftest import SHAPE, add, keys

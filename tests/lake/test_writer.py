@@ -13,11 +13,11 @@ from headrace.lake.counters import BATCH, OFFSET, behind, position
 from headrace.lake.files import DayWriter, remove_batch
 from headrace.lake.imports import IMPORTS
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape
-from headrace.lake.place import Lake
+from headrace.lake.location import Lake
 from headrace.lake.table import LakeTable
-from headrace.run import deposit as deposits
-from headrace.run.deposit import Deposit
-from headrace.run.lake_writer import LakeWriter
+from headrace.spark.archive import table_files as deposits
+from headrace.spark.archive.lake_writer import LakeWriter
+from headrace.spark.archive.table_files import Deposit
 from tests.lake.bronze import record
 from tests.lake.conftest import SHAPE, clicks, rows
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck
 from headrace.clock import MILLISECOND, SECOND, Clock
 from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Log, MemoryLog
-from headrace.log.kafka import KafkaLog
+from headrace.log.kafka.log import KafkaLog
 from headrace.log.topic import NAME
 from tests.budget import examples
 

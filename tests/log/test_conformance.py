@@ -19,7 +19,7 @@ from headrace.errors import HeadraceError
 from headrace.log import Message, Position, Record, Retention, follow
 from headrace.log import record as record_module
 from headrace.log.partitioner import partition_of
-from headrace.log.slice import bounded
+from headrace.log.read_slice import bounded
 from tests.log.conftest import START
 
 some_bytes = st.none() | st.binary(max_size=20)

@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace.errors import DiskFullError, HeadraceError, MachineError
-from headrace.log import EmbeddedLog, Message, Record, Retention, database, follow
-from headrace.log.database import Database, connect, flocked
-from headrace.log.frame import MOST_BYTES, MOST_RECORDS
+from headrace.log import EmbeddedLog, Message, Record, Retention, follow
+from headrace.log.embedded import database
+from headrace.log.embedded.database import Database, connect, flocked
+from headrace.log.embedded.frame import MOST_BYTES, MOST_RECORDS
 from tests.budget import examples
 from tests.log.conftest import HandClock
 from tests.log.test_conformance import all_records, values

@@ -20,12 +20,12 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from headrace.clock import SECOND
 from headrace.errors import HeadraceError
-from headrace.kafka import broker
 from headrace.log import Message, Retention, follow
-from headrace.log.kafka import KafkaLog
+from headrace.log.kafka.log import KafkaLog
 from headrace.log.topic import Topic
-from tests.kafka.cluster import PASSWORD, free_ports
+from headrace.processes import broker
 from tests.log.test_conformance import all_records, values
+from tests.processes.cluster import PASSWORD, free_ports
 
 pytestmark = pytest.mark.kafka
 

@@ -12,14 +12,15 @@ import httpx
 import pytest
 
 import headrace as hr
-from headrace.config import Names
+from headrace.config.config import Names
 from headrace.log import MemoryLog, Message
+from headrace.meaning.reference import Outcome
 from headrace.plan.build import build
-from headrace.run.reference import Outcome
 from headrace.serve.limits import Limits
-from headrace.serve.terms import Terms
-from headrace.store import MemoryStore, ProgressRow, TileRow, encode
+from headrace.serve.server_options import Terms
+from headrace.store import MemoryStore
 from headrace.testing import FakeClock, record
+from headrace.tiles.changelog import ProgressRow, TileRow, encode
 from headrace.topics import create, topics
 from tests.moments import refuse_numbers_in
 from tests.serve.serving import Serving

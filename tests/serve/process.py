@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.log import EmbeddedLog, Message
-from headrace.store import ProgressRow, encode
+from headrace.tiles.changelog import ProgressRow, encode
 
 PATIENCE = 60
 PROJECT = """

@@ -9,12 +9,12 @@ from typing import Any
 
 import headrace as hr
 from headrace.log import MemoryLog
+from headrace.models import Column, Manifest, Registry
 from headrace.plan.build import build
-from headrace.score import Column, Manifest, Registry
 from headrace.serve.limits import Limits
-from headrace.serve.scoring_child import Bounds
-from headrace.serve.scoring_models import Models
-from headrace.serve.terms import Terms
+from headrace.serve.scoring.models import Models
+from headrace.serve.scoring.version_process import Bounds
+from headrace.serve.server_options import Terms
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.topics import create, topics

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.clock import Clock
-from headrace.config import Names
+from headrace.config.config import Names
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
-from headrace.serve.answers import Answering
+from headrace.serve.http_server import Answering
 from headrace.serve.server import Filling
 from headrace.store.protocol import Store
 

@@ -12,12 +12,12 @@ import msgspec
 
 from headrace.aggregate import Decayed, Earliest, Events, LatestN, Least, Moments, Monoid, Span, Total
 from headrace.aggregate.scalar import WIDE, scaled
-from headrace.define.exact import Moment
+from headrace.meaning.exact import Moment
+from headrace.meaning.reference import Outcome
 from headrace.plan.model import TileSet
-from headrace.run.reference import Outcome
-from headrace.schema.types import Decimal, Integer
-from headrace.serve import partials
-from headrace.store import TileRow
+from headrace.tiles import partials
+from headrace.tiles.changelog import TileRow
+from headrace.types.field_types import Decimal, Integer
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 

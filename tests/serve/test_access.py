@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config import parse
+from headrace.config.config import parse
 from headrace.errors import ConfigError
 from headrace.serve.access import Access, ApiKey, access_of, digest_of, new_key, refuse_unprotected
-from headrace.serve.terms import Terms
+from headrace.serve.server_options import Terms
 from tests.serve.conftest import World
 from tests.serve.test_app import EVENT, error_of
 

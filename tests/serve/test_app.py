@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from headrace.clock import MINUTE, SECOND
 from headrace.errors import MachineError
 from headrace.log import Message
-from headrace.store import HandOver, ProgressRow
+from headrace.tiles.changelog import HandOver, ProgressRow
 from tests.serve.conftest import NAMES, plan
 from tests.streams import BASE
 
@@ -254,7 +254,7 @@ def test_it_is_ready_when_log_store_and_pipeline_are(world):
 
 
 def test_a_changelog_that_is_far_ahead_keeps_it_from_being_ready(world, monkeypatch):
-    monkeypatch.setattr("headrace.store.materialise.BATCH", 2)
+    monkeypatch.setattr("headrace.store.materializer.BATCH", 2)
     topic = NAMES.topic(f"changelog.{plan.tile_sets[0].id}")
     world.log.append_batch(topic, [Message(b"{}", b"%d" % n) for n in range(5)])
     world.serving.filler.step()

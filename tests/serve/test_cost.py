@@ -23,14 +23,14 @@ from starlette.requests import Request
 from starlette.types import Message
 
 import headrace as hr
+from headrace.codec.json.read import decoder
 from headrace.errors import DataError
-from headrace.schema.json import decoder
-from headrace.schema.types import schema_of
+from headrace.read.on_demand import Requests
 from headrace.serve import body as bodies
 from headrace.serve.batch import batch_of
 from headrace.serve.body import MOST_MEMBERS, events_of, read_body, unzipped
-from headrace.serve.gate import sent_within
-from headrace.serve.on_demand import Requests
+from headrace.serve.request_queue import sent_within
+from headrace.types.field_types import schema_of
 from tests.serve.conftest import World, habits
 
 LINES, ARRAY = "application/x-ndjson", "application/json"

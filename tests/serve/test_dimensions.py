@@ -18,25 +18,26 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.client.answer import answer_of
-from headrace.client.table import frame_of
-from headrace.client.wire import Reply
+from headrace.client.connection import Reply
+from headrace.client.dataframe import frame_of
 from headrace.clock import show_time
 from headrace.define.dimension import value_at
 from headrace.lake.dimension import Place, read
 from headrace.lake.dimension_table import held
 from headrace.log import MemoryLog, Message
 from headrace.plan.build import build
-from headrace.schema.types import arrow_type
+from headrace.read.catalog import Readable
+from headrace.read.dimension_index import DimensionIndex
+from headrace.read.reader import Answer
 from headrace.serve import dimensions as module
-from headrace.serve.dimension_index import DimensionIndex
 from headrace.serve.dimensions import Dimensions
-from headrace.serve.past import Past
-from headrace.serve.readable import Readable
-from headrace.serve.reading import Answer
-from headrace.serve.reads import set_json
-from headrace.store import MemoryStore, ProgressRow, encode
+from headrace.serve.feature_reads import set_json
+from headrace.serve.past_reads import Past
+from headrace.store import MemoryStore
 from headrace.testing import FakeClock
+from headrace.tiles.changelog import ProgressRow, encode
 from headrace.topics import create, topics
+from headrace.types.field_types import arrow_type
 from tests.lake.dimensions import merchants, table, written
 from tests.serve.conftest import NAMES
 from tests.serve.serving import Serving

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from headrace import project
-from headrace.client.again import READ, SEND
 from headrace.client.answer import error_of
+from headrace.client.retry import READ, SEND
 from headrace.clock import SECOND, show_time
-from headrace.config import names
+from headrace.config.config import names
 from headrace.disk import LEAST
 from headrace.errors import DiskFullError
 from headrace.log import EmbeddedLog, MemoryLog
+from headrace.read.reader import Reader
 from headrace.serve import monitor
-from headrace.serve.counts import counts_folder
 from headrace.serve.metrics import Metrics
-from headrace.serve.reading import Reader
+from headrace.serve.metrics_folder import counts_folder
 from headrace.store import LmdbStore
 from headrace.testing import FakeClock
 from headrace.topics import create, topics

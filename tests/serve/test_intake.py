@@ -12,7 +12,7 @@ import pytest
 
 from headrace.log import EmbeddedLog, MemoryLog, Message
 from headrace.serve import body as bodies
-from headrace.serve.answers import serve
+from headrace.serve.http_server import serve
 from headrace.serve.limits import Limits, Room
 from headrace.serve.server import listening
 from tests.serve.conftest import NAMES, STREAM, World

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import DataError
-from headrace.serve.key import key_of, key_of_names, named, segments
+from headrace.read.key import key_of, key_of_names, named, segments
 from tests.serve.conftest import everyone, shops, users
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -7,7 +7,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from headrace.serve.access import Access, ApiKey
-from headrace.serve.terms import Terms
+from headrace.serve.server_options import Terms
 from tests.serve.conftest import World
 from tests.streams import BASE
 

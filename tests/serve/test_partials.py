@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from headrace.aggregate import Count, Least, Moments, Monoid, Quantiles, Span, Total
 from headrace.errors import DefinitionError, HeadraceError
-from headrace.schema.types import Decimal, Float, Integer, String
-from headrace.serve.partials import shape_of
+from headrace.tiles.partials import shape_of
+from headrace.types.field_types import Decimal, Float, Integer, String
 from tests.aggregate.cases import KINDS, MONOID_CASES, events_of, folded, monoids, same
 from tests.serve.shape import decoder, to_json
 

@@ -8,7 +8,7 @@ import threading
 import httpx
 import pytest
 
-from headrace.serve.scoring_child import Bounds
+from headrace.serve.scoring.version_process import Bounds
 from tests.client.conftest import running, until
 from tests.serve.scoring_world import RAISES, ScoreWorld
 

@@ -19,12 +19,12 @@ import msgspec
 import pytest
 
 from headrace.clock import SystemClock
+from headrace.models import Column, Registry
 from headrace.project import load
-from headrace.score import Column, Registry
-from headrace.serve import model_process
-from headrace.serve.scoring_child import Bounds
-from headrace.serve.scoring_lineup import Served
-from headrace.serve.scoring_wire import Frames, Told, asking, read_told, row_of
+from headrace.serve.scoring import process as model_process
+from headrace.serve.scoring.lineup import Served
+from headrace.serve.scoring.version_process import Bounds
+from headrace.serve.scoring.wire import Frames, Told, asking, read_told, row_of
 from tests.client.conftest import running, until
 from tests.serve.process import PROJECT, answer, served
 from tests.serve.scoring_world import ScoreWorld
@@ -147,7 +147,7 @@ def test_a_row_goes_over_bit_by_bit():
     import decimal
 
     values = [0.1, -0.0, 2**63 - 1, None, True, "é", decimal.Decimal("1.50"), 1e308]
-    from headrace.serve.scoring_wire import LENGTH, read_asked
+    from headrace.serve.scoring.wire import LENGTH, read_asked
 
     number, (row,) = read_asked(asking(3, [row_of(values)])[LENGTH.size :])
     assert (number, repr(row)) == (3, repr(values))
@@ -186,7 +186,7 @@ def children(process):
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             said = place.read_bytes().split(b"\0")
-            if b"headrace.serve.model_process" in said and models in said:
+            if b"headrace.serve.scoring.process" in said and models in said:
                 found.append(int(place.parent.name))
     return found
 
@@ -247,5 +247,5 @@ def total(process):
 
 def test_a_process_whose_server_has_gone_does_not_begin(tmp_path):
     given = [str(tmp_path), "churn", "1", "0", "1"]
-    command = [sys.executable, "-m", "headrace.serve.model_process", *given]
+    command = [sys.executable, "-m", "headrace.serve.scoring.process", *given]
     assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=False).returncode == 0

@@ -18,9 +18,10 @@ import pytest
 
 from headrace.errors import ConfigError
 from headrace.log import EmbeddedLog, Message
-from headrace.serve.answers import serve
+from headrace.serve.http_server import serve
 from headrace.serve.server import announce, listening
-from headrace.store import MemoryStore, ProgressRow, encode
+from headrace.store import MemoryStore
+from headrace.tiles.changelog import ProgressRow, encode
 from tests.serve.conftest import NAMES, World, plan
 from tests.serve.serving import Serving
 

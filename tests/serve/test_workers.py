@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import MachineError
-from headrace.serve import heard as module
-from headrace.serve.counts import MEMORY
-from headrace.serve.heard import Beat, Heard, Word
+from headrace.serve import worker_pipe as module
 from headrace.serve.limits import Behind
-from headrace.serve.watch import ANSWERED
+from headrace.serve.metrics_folder import MEMORY
+from headrace.serve.status_view import ANSWERED
+from headrace.serve.worker_pipe import Beat, Heard, Word
 from headrace.serve.workers import Worker, Workers
 from tests.serve.conftest import World
 from tests.serve.process import served, until

@@ -16,8 +16,9 @@ from collections import Counter
 from pathlib import Path
 
 from headrace.errors import HeadraceError
-from headrace.store import LmdbStore, ProgressRow, TileRow
-from headrace.store.levels import EVER, Band
+from headrace.store import LmdbStore
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.levels import EVER, Band
 from tests.store.folds import GRAIN, Counting, told
 from tests.store.rows import TOPIC
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from headrace.store.levels import BASE, Band, Layout, Piece
+from headrace.tiles.levels import BASE, Band, Layout, Piece
 
 GRAIN = 10
 WIDTHS = (40, 160, 640)

@@ -6,13 +6,13 @@ import sys
 import threading
 
 from headrace.log import EmbeddedLog
-from headrace.store import LmdbStore, Materialiser, materialise
+from headrace.store import LmdbStore, Materialiser, materializer
 from tests.store.rows import TOPIC
 
 
 def main(log: str, store: str, batch: str) -> None:
     """Small batches, so that there are many moments to die between and inside of."""
-    materialise.BATCH, LmdbStore.bulk = int(batch), 1
+    materializer.BATCH, LmdbStore.bulk = int(batch), 1
     with EmbeddedLog(log) as source, LmdbStore(store, map_size=1 << 16) as target:
         sys.stdout.write("ready\n")
         sys.stdout.flush()

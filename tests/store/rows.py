@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headrace.store import Gone, ProgressRow, Row, Store, TileRow
+from headrace.store import Store
+from headrace.tiles.changelog import Gone, ProgressRow, Row, TileRow
 
 TOPIC = "changelog.cards"
 SETS, RUNS = ("aa11", "aa112"), ("r1", "r10")

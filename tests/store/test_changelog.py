@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from headrace.errors import DataError
-from headrace.store import Gone, ProgressRow, TileRow, decode, encode
+from headrace.tiles.changelog import Gone, ProgressRow, TileRow, decode, encode
 from tests.store.rows import gone_rows, progress_rows, tile_rows
 
 KEY = b'{"tiles":"ab12","run":"r1","key":{"card":"42"},"tile":1767225600000000,"lane":"on_time"}'

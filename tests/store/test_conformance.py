@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.store import Gone, ProgressRow, TileRow
+from headrace.tiles.changelog import Gone, ProgressRow, TileRow
 from tests.budget import examples
 from tests.store.rows import KEYS, LONG_KEYS, TOPIC, contents, fold, rows
 

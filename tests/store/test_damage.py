@@ -15,9 +15,10 @@ import pytest
 
 from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message
-from headrace.store import LmdbStore, Materialiser, ProgressRow, RedisStore, TileRow, damage, encode, materialise
-from headrace.store.levels import Band
-from headrace.store.value import DamagedError
+from headrace.store import LmdbStore, Materialiser, RedisStore, damage, materializer
+from headrace.store.row_bytes import DamagedError
+from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.levels import Band
 from tests.store.folds import GRAIN, Counting, told
 from tests.store.rows import TOPIC
 
@@ -175,7 +176,7 @@ def put(log, *rows):
 @pytest.fixture
 def running(monkeypatch):
     """A materialiser in a thread, until the test is over."""
-    monkeypatch.setattr(materialise, "AWAY", 0.05)
+    monkeypatch.setattr(materializer, "AWAY", 0.05)
     stop, failures, threads = threading.Event(), [], []
 
     def run(log, store):
@@ -287,7 +288,7 @@ def test_what_runs_have_said_is_sealed_in_redis_too(redis_server, namespace):
 
 
 def test_an_answer_says_that_it_knows_nothing_while_an_empty_store_is_being_filled(store, log, monkeypatch):
-    monkeypatch.setattr(materialise, "BATCH", 60)
+    monkeypatch.setattr(materializer, "BATCH", 60)
     monkeypatch.setattr(LmdbStore, "bulk", 1)
     filler = Materialiser(log, store, [TOPIC])
     assert filler.step() == 60

@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from headrace import config
+from headrace.config import config
 from headrace.store import LmdbStore
-from headrace.store.opening import rebuild
+from headrace.store.open import rebuild
 from tests.serve.test_server import PATIENCE, PROJECT, RUN, asked, until
 from tests.store.test_redis_serving import _be_the_pipeline, _refused, _said_by
 

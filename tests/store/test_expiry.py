@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import HeadraceError
-from headrace.store import Gone, HandOver, ProgressRow, TileRow
-from headrace.store.levels import EVER, Band
+from headrace.tiles.changelog import Gone, HandOver, ProgressRow, TileRow
+from headrace.tiles.levels import EVER, Band
 from tests.store.folds import GRAIN, Counting, told
 from tests.store.rows import TOPIC, fold
 

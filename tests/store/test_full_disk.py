@@ -11,9 +11,10 @@ import pytest
 
 from headrace.errors import DiskFullError, HeadraceError, MachineError
 from headrace.log import EmbeddedLog, MemoryLog, Message
-from headrace.store import LmdbStore, Materialiser, MemoryStore, ProgressRow, TileRow, encode
-from headrace.store import environment as environments
-from headrace.store import materialise as module
+from headrace.store import LmdbStore, Materialiser, MemoryStore
+from headrace.store import materializer as module
+from headrace.store.lmdb import environment as environments
+from headrace.tiles.changelog import ProgressRow, TileRow, encode
 from tests.small_disk import is_mountable, small_disk
 
 TOPIC = "changelog.cards"

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import DataError
-from headrace.store import Gone, LmdbStore, ProgressRow, TileRow, lmdb_arrange
-from headrace.store.levels import Band, Layout, Piece, widths
+from headrace.store import LmdbStore
+from headrace.store.lmdb import relayout
+from headrace.tiles.changelog import Gone, ProgressRow, TileRow
+from headrace.tiles.levels import Band, Layout, Piece, widths
 from tests.store.folds import GRAIN, Counting, bands_of, told
 from tests.store.rows import TOPIC, fold
 
@@ -185,8 +187,8 @@ def test_levels_of_another_layout_are_removed_and_new_ones_made(store):
 
 def test_a_process_that_died_while_levels_were_removed_leaves_none_that_is_read(tmp_path, monkeypatch):
     filled(store := LmdbStore(tmp_path))
-    monkeypatch.setattr(lmdb_arrange, "PART", 40)
-    monkeypatch.setattr(lmdb_arrange.Arranging, "_told", lambda *_: 1 / 0)
+    monkeypatch.setattr(relayout, "PART", 40)
+    monkeypatch.setattr(relayout.Arranging, "_told", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         store.fold_with({SET: Counting((20, 100), "other")})
     assert {piece.level for piece in pieces(store, [Band(0, 2_000, 99)])} == {0}

@@ -14,7 +14,9 @@ import pytest
 
 from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Message
-from headrace.store import LmdbStore, Materialiser, ProgressRow, TileRow, encode, identity
+from headrace.store import LmdbStore, Materialiser
+from headrace.tiles import identity
+from headrace.tiles.changelog import ProgressRow, TileRow, encode
 from tests.store.rows import KEYS, LONG_KEYS, RUNS, SETS, TILES, TOPIC, contents, fold
 
 

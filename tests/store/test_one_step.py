@@ -8,12 +8,13 @@ import pytest
 import redis
 
 from headrace.errors import HeadraceError
-from headrace.store import LmdbStore, RedisStore, TileRow
-from headrace.store.identity import prefix_of
-from headrace.store.lmdb_change import Changing
-from headrace.store.lmdb_meta import Meta
-from headrace.store.redis_client import RedisClient
-from headrace.store.redis_rows import RedisNames
+from headrace.store import LmdbStore, RedisStore
+from headrace.store.lmdb.meta import Meta
+from headrace.store.lmdb.write import Changing
+from headrace.store.redis.client import RedisClient
+from headrace.store.redis.rows import RedisNames
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.identity import prefix_of
 from tests.store.rows import TOPIC
 
 KEY, OTHER = ("42",), ("7",)

@@ -11,10 +11,12 @@ import redis
 
 from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message
-from headrace.store import Gone, Materialiser, RedisStore, TileRow, encode, redis_client
-from headrace.store.identity import prefix_of
-from headrace.store.redis_expire import RedisSweep
-from headrace.store.redis_rows import RedisNames
+from headrace.store import Materialiser, RedisStore
+from headrace.store.redis import client as redis_client
+from headrace.store.redis.expire import RedisSweep
+from headrace.store.redis.rows import RedisNames
+from headrace.tiles.changelog import Gone, TileRow, encode
+from headrace.tiles.identity import prefix_of
 from tests.store.folds import Counting
 from tests.store.rows import TOPIC
 from tests.store.server import Server

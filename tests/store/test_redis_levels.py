@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.store import Gone, ProgressRow, RedisStore, TileRow
-from headrace.store.levels import EVER, Band
+from headrace.store import RedisStore
+from headrace.tiles.changelog import Gone, ProgressRow, TileRow
+from headrace.tiles.levels import EVER, Band
 from tests.budget import examples
 from tests.store.folds import GRAIN, Counting, told
 from tests.store.rows import TOPIC, fold

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from headrace import project
 from headrace.clock import SystemClock
 from headrace.log import EmbeddedLog, Message
-from headrace.run.reference import Outcome
-from headrace.serve.reading import Reader
-from headrace.store import MemoryStore, ProgressRow, RedisStore, TileRow, encode
+from headrace.meaning.reference import Outcome
+from headrace.read.reader import Reader
+from headrace.store import MemoryStore, RedisStore
 from headrace.testing import record
+from headrace.tiles.changelog import ProgressRow, TileRow, encode
 from tests.budget import examples
 from tests.serve.shape import rows_of
-from tests.serve.test_reading import changelog, fill, plan
+from tests.serve.test_reader import changelog, fill, plan
 from tests.serve.test_server import PATIENCE, PROJECT, RUN, asked, until
 from tests.store.server import Server
 from tests.streams import every_aggregate, every_window, streams, times

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace.log import MemoryLog, Message
-from headrace.store import Materialiser, RedisStore, TileRow, decode, encode, materialise
+from headrace.store import Materialiser, RedisStore, materializer
+from headrace.tiles.changelog import TileRow, decode, encode
 from tests.budget import examples
 from tests.store.rows import TOPIC, contents, fold, rows
 
@@ -50,7 +51,7 @@ actions = st.lists(st.tuples(st.sampled_from(["one", "other", "other inside one"
 @examples(1 / 2, quiet=[HealthCheck.function_scoped_fixture])
 @given(steps=actions, batch=st.integers(1, 8))
 def test_the_store_is_at_every_moment_the_fold_up_to_its_position(redis_server, monkeypatch, steps, batch):
-    monkeypatch.setattr(materialise, "BATCH", batch)
+    monkeypatch.setattr(materializer, "BATCH", batch)
     log = MemoryLog()
     log.create_topic(TOPIC, partitions=PARTITIONS, compacted=True)
     name = f"replicas-{next(numbers)}"

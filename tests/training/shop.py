@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace import project
 from headrace.clock import SystemClock
-from headrace.config import names
+from headrace.config.config import names
 from headrace.project import Project
 from headrace.testing import record, run
 
@@ -130,12 +130,12 @@ def bring_in(loaded: Project, events: list[dict[str, Any]], spark: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from headrace.history.columns import columns
-    from headrace.history.rows import chunks
-    from headrace.history.source import history
-    from headrace.lake.place import open_lake
-    from headrace.run.history import Wish, bring
-    from headrace.run.lake_writer import LakeWriter
+    from headrace.ingest.imports.columns import columns
+    from headrace.ingest.imports.rows import chunks
+    from headrace.ingest.imports.source import history
+    from headrace.lake.location import open_lake
+    from headrace.spark.archive.lake_writer import LakeWriter
+    from headrace.spark.imports.history_import import Wish, bring
 
     (stream,) = loaded.streams
     file, scratch = loaded.config.root / "history.parquet", loaded.config.root / "scratch"

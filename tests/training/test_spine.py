@@ -11,12 +11,12 @@ import pytest
 import headrace as hr
 from headrace.clock import micros, parse_timestamp
 from headrace.errors import DataError
-from headrace.schema.types import Boolean, Float, Integer, String, Timestamp, type_of
-from headrace.training.asked import Asked
-from headrace.training.columns import Need, typed
-from headrace.training.facts import facts, projection, questions
-from headrace.training.making import _chosen
-from headrace.training.wish import wish
+from headrace.training.build import _chosen
+from headrace.training.feature_columns import Asked
+from headrace.training.request import wish
+from headrace.training.spine_columns import Need, typed
+from headrace.training.spine_facts import facts, projection, questions
+from headrace.types.field_types import Boolean, Float, Integer, String, Timestamp, type_of
 
 pytestmark = pytest.mark.spark
 
@@ -102,9 +102,9 @@ def test_other_types_are_taken_where_nothing_is_lost_and_refused_where_something
 
 
 def test_csv_is_read_cell_by_cell_as_its_text(spark, tmp_path):
-    from headrace.history.source import history
-    from headrace.history.text_rows import header
-    from headrace.run.spine import from_csv
+    from headrace.ingest.imports.source import history
+    from headrace.ingest.imports.text_rows import header
+    from headrace.spark.training.spine import from_csv
 
     file = tmp_path / "spine.csv"
     file.write_text('\ufeffcard no,note,n\n007,"two\nlines, ""quoted""",1\n\n 8 ,,\n', encoding="utf-8")
@@ -115,7 +115,7 @@ def test_csv_is_read_cell_by_cell_as_its_text(spark, tmp_path):
 
 
 def looked_at(frame: Any, asked: Any, *, text: bool = False) -> Any:
-    from headrace.run.spine import answers
+    from headrace.spark.training.spine import answers
 
     kinds = dict(frame.dtypes)
     needed = [Need("t", Timestamp(), "the time"), Need("user", String(), "a key")]
@@ -190,7 +190,7 @@ def test_rows_are_chosen_by_what_they_are_however_they_are_spread(spark):
 
 
 def test_what_columns_look_like_is_told(spark):
-    from headrace.run.summary import summary
+    from headrace.spark.training.column_summary import summary
 
     frame = spark.sql(
         "SELECT IF(id = 0, NULL, CAST(id AS DOUBLE)) AS number, 7L AS one, IF(id < 30, 'a', concat('b', id)) AS word, "

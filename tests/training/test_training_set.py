@@ -15,8 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 import headrace as hr
 from headrace import project
 from headrace.errors import DataError, DefinitionError, HeadraceError, ProjectError
-from headrace.training.again import make_again, refuse_changed
 from headrace.training.manifest import read_manifest
+from headrace.training.reproduce import make_again, refuse_changed
 from tests.training.shop import EVENTS, FEATURES, MERCHANTS, SPINE, bring_in, expected, make_shop, write_merchants
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from headrace.aggregate.monoid import Monoid, State, form_of_fields
 from headrace.aggregate.scalar import SCALARS
 from headrace.errors import DefinitionError, did_you_mean, shown
-from headrace.schema.types import Boolean, Type
+from headrace.types.field_types import Boolean, Type
 
 # Event time in microseconds, event id, value (never null).
 Event = tuple[int, str, Any]
@@ -105,7 +105,7 @@ def aggregate(name: str, input: Type | None = None, **params: Any) -> Aggregate:
 
     Examples
     --------
-    >>> from headrace.schema.types import Float
+    >>> from headrace.types.field_types import Float
     >>> mean = aggregate("mean", Float())
     >>> [monoid.kind for monoid in mean.monoids]
     ['total', 'count']

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.schema.types import Integer, Type
+from headrace.types.field_types import Integer, Type
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from headrace.aggregate import real, scalar
 from headrace.aggregate.aggregate import Aggregate, Event, refuse_unless_between
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.clock import LONGEST
-from headrace.schema.types import Float, Type
+from headrace.types.field_types import Float, Type
 
 
 @dataclass(frozen=True)

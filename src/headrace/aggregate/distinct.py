@@ -10,7 +10,7 @@ from headrace.aggregate import scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.aggregate.sketch import Sketch, datasketches
-from headrace.schema.types import Integer, Type
+from headrace.types.field_types import Integer, Type
 
 # 4,096 registers of a byte: 4 kB at most, a standard error of 1.6 % once sketches were joined.
 LG_REGISTERS = 12
@@ -22,7 +22,7 @@ RELATIVE_ERROR = 0.065
 class Distinct(Sketch):
     """Which values were seen, as far as a HyperLogLog sketch remembers.
 
-    >>> from headrace.schema.types import String
+    >>> from headrace.types.field_types import String
     >>> seen = Distinct(String())
     >>> round(seen.read(seen.merge(seen.lift("a", 0, ""), seen.lift("", 0, ""))).get_estimate())
     2

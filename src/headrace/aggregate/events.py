@@ -18,7 +18,7 @@ from headrace.aggregate.order import PlacedValues, placed_sql
 class Events(PlacedValues):
     """Every value with its place in time; the state is a sorted tuple of (event time, event id, value).
 
-    >>> from headrace.schema.types import Integer
+    >>> from headrace.types.field_types import Integer
     >>> Events(Integer()).merge(((2, "b", 7),), ((1, "a", 7),))
     ((1, 'a', 7), (2, 'b', 7))
     """

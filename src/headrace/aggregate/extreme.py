@@ -12,14 +12,14 @@ from typing import Any
 from headrace.aggregate import scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.schema.types import Decimal, Type
+from headrace.types.field_types import Decimal, Type
 
 
 @dataclass(frozen=True)
 class Least(Monoid):
     """The least value; the state is the value, or None.
 
-    >>> from headrace.schema.types import String
+    >>> from headrace.types.field_types import String
     >>> Least(String()).merge("b", "a")
     'a'
     """
@@ -67,7 +67,7 @@ class Least(Monoid):
 class Greatest(Least):
     """The greatest value; the state is the value, or None.
 
-    >>> from headrace.schema.types import String
+    >>> from headrace.types.field_types import String
     >>> Greatest(String()).merge("b", "a")
     'b'
     """

@@ -14,7 +14,7 @@ from headrace.aggregate import scalar
 from headrace.aggregate.aggregate import Aggregate, Event, refuse_unless_between
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.aggregate.sketch import Sketch, datasketches
-from headrace.schema.types import Boolean, Decimal, Field, Integer, List, String, Struct, Timestamp, Type
+from headrace.types.field_types import Boolean, Decimal, Field, Integer, List, String, Struct, Timestamp, Type
 
 MOST_ITEMS = 1_000
 _LEAST_LG = 10

@@ -16,7 +16,7 @@ from typing import Any
 from headrace.aggregate import real, scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.schema.types import Float, Type
+from headrace.types.field_types import Float, Type
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from headrace.schema.types import Type
+from headrace.types.field_types import Type
 
 State = Any
 

@@ -14,7 +14,7 @@ from typing import Any
 from headrace.aggregate import scalar
 from headrace.aggregate.aggregate import Aggregate, Event, refuse_unless_between
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.schema.types import List, Type
+from headrace.types.field_types import List, Type
 
 MOST_VALUES = 1_000
 
@@ -23,7 +23,7 @@ MOST_VALUES = 1_000
 class Earliest(Monoid):
     """The value of the earliest event; the state is (event time, event id, value), or None.
 
-    >>> from headrace.schema.types import String
+    >>> from headrace.types.field_types import String
     >>> Earliest(String()).merge((1, "b", "x"), (1, "a", "y"))
     (1, 'a', 'y')
     """
@@ -61,7 +61,7 @@ class Earliest(Monoid):
 class Latest(Earliest):
     """The value of the latest event; the state is (event time, event id, value), or None.
 
-    >>> from headrace.schema.types import String
+    >>> from headrace.types.field_types import String
     >>> Latest(String()).merge((1, "b", "x"), (1, "a", "y"))
     (1, 'b', 'x')
     """
@@ -110,7 +110,7 @@ class PlacedValues(Monoid):
 class LatestN(PlacedValues):
     """The values of the latest n events; the state is a tuple of (event time, event id, value), newest first.
 
-    >>> from headrace.schema.types import Boolean
+    >>> from headrace.types.field_types import Boolean
     >>> LatestN(Boolean(), 2).merge(((3, "c", True), (1, "a", True)), ((2, "b", False),))
     ((3, 'c', True), (2, 'b', False))
     """

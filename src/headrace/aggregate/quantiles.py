@@ -14,7 +14,7 @@ from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.aggregate.ranked import Ranked, is_ranked, merge_ranked, read_ranked, write_one, write_ranked
 from headrace.aggregate.sketch import Sketch
 from headrace.errors import DefinitionError, shown
-from headrace.schema.types import Float, Type
+from headrace.types.field_types import Float, Type
 
 # 200 values per level: a tile is exact up to 200 values, with a rank error of 1.33 % in 99 of 100 beyond.
 K = 200

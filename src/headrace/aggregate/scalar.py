@@ -10,7 +10,7 @@ import decimal
 import struct
 from typing import Any
 
-from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
+from headrace.types.field_types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
 
 SCALARS: tuple[type[Type], ...] = (String, Boolean, Integer, Float, Decimal, Timestamp)
 NUMBERS: tuple[type[Type], ...] = (Integer, Float, Decimal)

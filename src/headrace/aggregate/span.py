@@ -13,7 +13,7 @@ from typing import Any
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.clock import SECOND
-from headrace.schema.types import Float, Type
+from headrace.types.field_types import Float, Type
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from headrace.aggregate import real, scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.count import Count
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type
+from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type
 
 # Up to this many digits Spark's sum has ten digits to spare; wider decimals are summed in two parts.
 _NARROW = 28

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.bar import bar_or_lines
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
+from headrace.cli.progress_bar import bar_or_lines
 from headrace.errors import MachineError
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
-    from headrace.run.backfill import Filled
-    from headrace.run.backfill_step import StepTimes
+    from headrace.spark.backfill.backfill import Filled
+    from headrace.spark.backfill.step import StepTimes
 
 LOOK = 0.5
 WHOLE = 1_000
@@ -43,7 +43,7 @@ def command(
     """
     from headrace import project
     from headrace.batch import backfill
-    from headrace.run.backfill_step import WAIT, BackfillStep, StepTimes
+    from headrace.spark.backfill.step import WAIT, BackfillStep, StepTimes
 
     times = StepTimes()
     loaded = project.load(path, env)
@@ -99,9 +99,9 @@ def _told(loaded: Project, done: Filled, times: StepTimes) -> dict[str, Any]:
 
 def _wait(loaded: Project, filled: list[Filled], seconds: float) -> None:
     """Until every run serves; an error when that takes too long."""
-    from headrace.config import names
-    from headrace.run.runs import Runs
-    from headrace.store.changelog import SERVING
+    from headrace.config.config import names
+    from headrace.spark.pipeline.runs import Runs
+    from headrace.tiles.changelog import SERVING
     from headrace.topics import RUNS, open_log
 
     wanted = {done.hand_over.tile_set: done.hand_over.run for done in filled}

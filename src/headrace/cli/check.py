@@ -9,7 +9,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import data, data_json
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -22,7 +22,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
     """Say what is wrong with the project, or that nothing is."""
     from headrace import project
     from headrace.plan.capability import refuse_impossible_mode
-    from headrace.serve.terms import refuse_unusable
+    from headrace.serve.server_options import refuse_unusable
 
     loaded = project.load(path, env)
     loaded.check_schemas()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli import letters, options
+from headrace.cli import dead_letter_text, options
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
-    from headrace.letters.again import Again
-    from headrace.letters.replay import Replayed
-    from headrace.run.letter import Letter
+    from headrace.ingest.dead_letters.replay import Replayed
+    from headrace.ingest.dead_letters.replay_record import Again
+    from headrace.spark.dead_letter import Letter
 
 SHOWN = 50
 LEFT = 1
@@ -53,15 +53,15 @@ def list_letters(
     stream: str | None, path: Path | None, env: str | None, limit: int, as_json: bool, **filters: Any
 ) -> None:
     """List dead letters, with how many there are for each reason."""
-    from headrace.letters.choose import choose, reasons
+    from headrace.ingest.dead_letters.selection import choose, reasons
 
     told = {}
-    with letters.opened(path, env) as opened:
-        for declared in letters.streams(opened.project, stream):
+    with dead_letter_text.opened(path, env) as opened:
+        for declared in dead_letter_text.streams(opened.project, stream):
             there = opened.letters(declared, values=False)
-            chosen = choose(there, letters.wanted((), **filters))
+            chosen = choose(there, dead_letter_text.wanted((), **filters))
             counts = [{"verdict": v, "reason": r, "letters": n} for v, r, n in reasons(chosen)]
-            shown_letters = [letters.brief(letter) for letter in chosen[-limit:]]
+            shown_letters = [dead_letter_text.brief(letter) for letter in chosen[-limit:]]
             told[declared.name] = {"total": len(there), "matching": len(chosen), "reasons": counts}
             told[declared.name]["letters"] = shown_letters
     if as_json:
@@ -91,19 +91,19 @@ def _show_list(name: str, held: dict[str, Any]) -> None:
 def show_letter(given: tuple[str, ...], path: Path | None, env: str | None, raw: bool, as_json: bool) -> None:
     """Show one dead letter, and what admission says of it now."""
     from headrace.clock import SystemClock
-    from headrace.letters.again import again
-    from headrace.letters.choose import choose
+    from headrace.ingest.dead_letters.replay_record import again
+    from headrace.ingest.dead_letters.selection import choose
 
-    with letters.opened(path, env) as opened:
-        declared, ids = letters.named(opened.project, given)
+    with dead_letter_text.opened(path, env) as opened:
+        declared, ids = dead_letter_text.named(opened.project, given)
         if len(ids) != 1:
             raise UsageError("bad-usage", "Name one letter, as PARTITION/OFFSET.", got=shown(" ".join(given)))
-        (letter,) = choose(opened.letters(declared, values=True), letters.wanted(ids))
+        (letter,) = choose(opened.letters(declared, values=True), dead_letter_text.wanted(ids))
         now = again(letter, declared, now=SystemClock().now(), read=opened.reader(declared))
     if raw:
         click.echo(letter.value or b"", nl=False)
     elif as_json:
-        data_json({"stream": declared.name, **letters.whole(letter), "now": letters.now(now)})
+        data_json({"stream": declared.name, **dead_letter_text.whole(letter), "now": dead_letter_text.now(now)})
     else:
         _show(declared.name, letter, now)
 
@@ -115,14 +115,14 @@ def _show(stream: str, letter: Letter, now: Again) -> None:
     data(f"arrived: {show_time(letter.arrived_at)}")
     for name, value in (("key", letter.key), *((f"header {name}", value) for name, value in letter.headers)):
         if value is not None:
-            data(f"{name}: {letters.readable(value)}")
+            data(f"{name}: {dead_letter_text.readable(value)}")
     judged = now.judgement
     data(f"now: {judged.verdict}{f', {judged.reason}' if judged.reason else ''}")
     if letter.replaying is not None:
         data("a replay of it was cut off; the next one finds out how far it came")
     data(f"value: {'null' if letter.value is None else show_count(letter.size, 'byte')}")
     if letter.value:
-        data(letters.readable(letter.value))
+        data(dead_letter_text.readable(letter.value))
 
 
 @command.command("replay")
@@ -141,21 +141,21 @@ def replay_letters(
     A record goes through admission again, as if it came when it first arrived. Letters that would be refused again are
     left where they are and listed; the exit code is then 1. A replay that was cut off is finished by the next one.
     """
-    from headrace.cli.bar import bar
+    from headrace.cli.progress_bar import bar
     from headrace.clock import SystemClock
-    from headrace.config import names
-    from headrace.letters.lock import locked
-    from headrace.letters.replay import Replayed, Wish, replay
+    from headrace.config.config import names
+    from headrace.ingest.dead_letters.lock import locked
+    from headrace.ingest.dead_letters.replay import Replayed, Wish, replay
 
     file = more.pop("file")
     with (
         if_interrupted(lambda: "Letters that were replayed stay so; the next replay finishes this one."),
-        letters.opened(path, env) as opened,
+        dead_letter_text.opened(path, env) as opened,
         locked(names(opened.project.config)),
         bar("replaying") as advance,
     ):
-        declared, ids = letters.named(opened.project, given)
-        wanted = letters.restricted(letters.wanted(ids, **more), every=every)
+        declared, ids = dead_letter_text.named(opened.project, given)
+        wanted = dead_letter_text.restricted(dead_letter_text.wanted(ids, **more), every=every)
         if file is not None and len(ids) != 1:
             raise UsageError("bad-usage", "--value mends the one letter that is named.", got=shown(" ".join(ids)))
         value, topics = None if file is None else file.read(), opened.topics(declared)
@@ -192,14 +192,14 @@ def drop_letters(
     given: tuple[str, ...], path: Path | None, env: str | None, every: bool, yes: bool, as_json: bool, **filters: Any
 ) -> int:
     """Take dead letters away for good. The lake keeps their records."""
-    from headrace.config import names
-    from headrace.letters.choose import choose
-    from headrace.letters.lock import locked
-    from headrace.letters.replay import drop
+    from headrace.config.config import names
+    from headrace.ingest.dead_letters.lock import locked
+    from headrace.ingest.dead_letters.replay import drop
+    from headrace.ingest.dead_letters.selection import choose
 
-    with letters.opened(path, env) as opened, locked(names(opened.project.config)):
-        declared, ids = letters.named(opened.project, given)
-        wanted = letters.restricted(letters.wanted(ids, **filters), every=every)
+    with dead_letter_text.opened(path, env) as opened, locked(names(opened.project.config)):
+        declared, ids = dead_letter_text.named(opened.project, given)
+        wanted = dead_letter_text.restricted(dead_letter_text.wanted(ids, **filters), every=every)
         chosen = choose(opened.letters(declared, values=False), wanted)
         if chosen and not yes and not _agreed(len(chosen), declared.name):
             talk("Nothing was dropped.")

@@ -17,7 +17,7 @@ from headrace.cli.demo_screen import screen
 from headrace.cli.init import DEMO_FILES, create
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -69,7 +69,7 @@ def command(
     from headrace import project
     from headrace.demo import shop, turning
     from headrace.machine import short_lived
-    from headrace.score.library import needed
+    from headrace.models.libraries import needed
 
     for name in ("lightgbm", "sklearn"):
         needed(name)

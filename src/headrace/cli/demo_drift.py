@@ -19,7 +19,7 @@ def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
     """Learn, replay, and what the watch has found; the verdict on it is `found`."""
     from headrace.clock import DAY, micros, show_time
     from headrace.demo import stack, traffic, turning
-    from headrace.evaluate.alerts import told
+    from headrace.evaluation.alerts import told
     from headrace.topics import open_log
 
     talk(f"{world.payments:,} payments of {world.days} days, all made up; thieves become patient on the way.")

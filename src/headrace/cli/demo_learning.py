@@ -37,11 +37,11 @@ def learn(
     `write` is called to write history, while Spark starts. `filled` is called once tiles are made: what it starts comes
     up while the model learns.
     """
-    from headrace.supervisor import place
+    from headrace.processes import state_folder
     from headrace.supervisor.services import Services
 
     Services(project.config, say).start()
-    log, root = place.place(project.config).log("learning"), project.config.root
+    log, root = state_folder.place(project.config).log("learning"), project.config.root
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "headrace.cli.demo_learning"]
     with log.open("w") as said:

@@ -8,7 +8,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
-from headrace.words import show_count
+from headrace.plural import show_count
 
 
 @click.command("down")
@@ -20,12 +20,13 @@ def command(path: Path | None, env: str | None, everything: bool) -> None:
     Returns when all are gone. Processes that a killed `headrace up` left behind are ended too. The project's own Kafka
     broker and Redis go on, unless `--all` is given: what a broker holds stays in any case, a Redis is filled again.
     """
-    from headrace import config
-    from headrace.supervisor import place, services
+    from headrace.config import config
+    from headrace.processes import state_folder
+    from headrace.supervisor import services
     from headrace.supervisor import up as running
 
     loaded = config.load(path, env=env)
-    ended = running.down(place.place(loaded))
+    ended = running.down(state_folder.place(loaded))
     talk(f"Ended {show_count(ended, 'process', 'processes')}." if ended else "Nothing was running.")
     if everything:
         for name in services.stop(loaded):

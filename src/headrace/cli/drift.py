@@ -11,13 +11,13 @@ from headrace.cli import options
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.model import Model
-    from headrace.evaluate.drifting import Watched
+    from headrace.evaluation.drift_watch import Watched
+    from headrace.models.registry import Registry
     from headrace.project import Project
-    from headrace.score.registry import Registry
 
 
 NEWEST = 20
@@ -40,7 +40,7 @@ def command(
     incident. The exit code is 1 when an incident is open.
     """
     from headrace import project
-    from headrace.evaluate.drifting import watched_models
+    from headrace.evaluation.drift_watch import watched_models
 
     loaded = project.load(path, env)
     plan = loaded.plan()
@@ -52,7 +52,7 @@ def command(
         _look(loaded, chosen)
     found = watched(loaded, chosen)
     if html is not None:
-        from headrace.evaluate.drift_page import page
+        from headrace.evaluation.drift_page import page
 
         html.write_text(page(loaded.config.name, found), encoding="utf-8")
         talk(f"Written to {html}.")
@@ -65,7 +65,7 @@ def command(
 
 def watched(loaded: Project, models: tuple[Model, ...]) -> list[Watched]:
     """Every version of some models, as it stands."""
-    from headrace.evaluate.drifting import watch
+    from headrace.evaluation.drift_watch import watch
     from headrace.topics import open_log
 
     plan, registry = loaded.plan(), _registry(loaded)
@@ -75,8 +75,8 @@ def watched(loaded: Project, models: tuple[Model, ...]) -> list[Watched]:
 
 def _registry(loaded: Project) -> Registry:
     from headrace.clock import SystemClock
-    from headrace.config import models_folder
-    from headrace.score.registry import Registry
+    from headrace.config.config import models_folder
+    from headrace.models.registry import Registry
 
     return Registry(models_folder(loaded.config), SystemClock())
 
@@ -84,8 +84,8 @@ def _registry(loaded: Project) -> Registry:
 def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
     from headrace.batch import session_of
     from headrace.clock import SystemClock
-    from headrace.evaluate.drifting import spread_table
-    from headrace.evaluate.passes import take_a_look
+    from headrace.evaluation.drift_watch import spread_table
+    from headrace.evaluation.evaluation_pass import take_a_look
     from headrace.topics import open_log
 
     registry, wanted = _registry(loaded), {model.name for model in chosen}
@@ -117,7 +117,7 @@ def _show_incidents(incidents: list[dict[str, Any]]) -> None:
 def told(each: Watched) -> dict[str, Any]:
     """A version as JSON has it."""
     from headrace.clock import show_time
-    from headrace.evaluate.alerts import as_json
+    from headrace.evaluation.alerts import as_json
 
     return {
         "model": each.model.name,

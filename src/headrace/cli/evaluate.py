@@ -11,7 +11,7 @@ from headrace.cli import options
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.label import Label
@@ -42,8 +42,8 @@ def command(
     look is added to what is known. Every prediction is labelled, corrected, defaulted at the horizon, or open.
     """
     from headrace import project
-    from headrace.evaluate.cells import Cells
-    from headrace.evaluate.report import report
+    from headrace.evaluation.cells import Cells
+    from headrace.evaluation.report import report
 
     loaded = project.load(path, env)
     chosen = _chosen(loaded, label)
@@ -53,7 +53,7 @@ def command(
     begin = None if since is None else options.since_when(since)
     told = [report(each, Cells(loaded.config, each), begin) | found.get(each.name, {}) for each in chosen]
     if html is not None:
-        from headrace.evaluate.page import page
+        from headrace.evaluation.label_page import page
 
         html.write_text(page(loaded.config.name, told), encoding="utf-8")
         talk(f"Written to {html}.")
@@ -75,7 +75,7 @@ def _look(loaded: Project, chosen: tuple[Label, ...], *, strays: bool) -> dict[s
     """Bring figures up to what the lake knows; if that is asked for, the labels of each that name no prediction."""
     from headrace.batch import session_of
     from headrace.clock import SystemClock
-    from headrace.evaluate import passes
+    from headrace.evaluation import evaluation_pass
     from headrace.topics import open_log
 
     clock, stray = SystemClock(), {}
@@ -85,10 +85,10 @@ def _look(loaded: Project, chosen: tuple[Label, ...], *, strays: bool) -> dict[s
         open_log(loaded.config) as log,
     ):
         for each in chosen:
-            found = passes.take_a_look(session, loaded.config, log, each, clock)
+            found = evaluation_pass.take_a_look(session, loaded.config, log, each, clock)
             talk(f"{each.name}: {show_count(len(found.restated), 'cell')} changed.")
             if strays:
-                count, some = passes.strays(session, loaded.config, each)
+                count, some = evaluation_pass.strays(session, loaded.config, each)
                 stray[each.name] = {"strays": {"count": count, "some": some}}
     return stray
 
@@ -131,7 +131,7 @@ REGRESSION_COLUMNS = {"count": "predictions", "closed": "closed", "mae": "MAE", 
 
 
 def _cells(each: dict[str, Any], names: dict[str, str]) -> list[str]:
-    from headrace.evaluate.report import written
+    from headrace.evaluation.report import written
 
     return [written(each[name]) for name in names]
 
@@ -151,7 +151,7 @@ def _show_states(each: dict[str, Any]) -> None:
 
 
 def _show_estimate(each: dict[str, Any], assumes: str) -> None:
-    from headrace.evaluate.report import written
+    from headrace.evaluation.report import written
 
     parts = [
         f"{name} {written(value['estimated'])} (realised {written(value['realised'])})"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import ssl
 
     from headrace.client import Client
-    from headrace.serve.readable import Readable
+    from headrace.read.catalog import Readable
 
 TIMEOUT = "10s"
 EVERY = "1s"
@@ -57,9 +57,9 @@ def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None,
     """
     from headrace import project
     from headrace.cli.get_request import request_of
-    from headrace.serve.readable import find, readables
+    from headrace.processes import state_folder
+    from headrace.read.catalog import find, readables
     from headrace.serve.tls import trusting
-    from headrace.supervisor import place
 
     watch, at = asked["watch"], asked["at"]
     pause = seconds(asked["every"], watch=watch)
@@ -72,10 +72,10 @@ def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None,
     if request and at is not None:
         hint = "Ask for its views one by one, or leave out --at."
         raise UsageError("bad-usage", "Values of a past moment take no request values.", got=found.name, hint=hint)
-    where = place.place(loaded.config)
+    where = state_folder.place(loaded.config)
 
     tls = trusting(loaded.config.serve.certificate)
-    with contextlib.closing(Asking(lambda: place.serve_url(where), tls)) as asking:
+    with contextlib.closing(Asking(lambda: state_folder.serve_url(where), tls)) as asking:
 
         def read() -> bytes:
             return asking.client().features_json(found.name, parts, at, request=request or None)

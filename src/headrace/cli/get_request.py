@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.errors import DataError, HeadraceError, did_you_mean, shown
-from headrace.schema.types import Decimal, Field
-from headrace.send.csv_text import cell_reader
-from headrace.serve.on_demand import Requests
-from headrace.serve.readable import Readable
+from headrace.ingest.send.csv_rows import cell_reader
+from headrace.read.catalog import Readable
+from headrace.read.on_demand import Requests
+from headrace.types.field_types import Decimal, Field
 
 
 def request_of(of: Readable, given: Sequence[str]) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ import msgspec
 from headrace.cli.get import value_text
 from headrace.cli.output import data, talk
 from headrace.errors import HeadraceError, MachineError
-from headrace.printable import printable
+from headrace.safe_text import printable
 
 AWAY = ("no-answer", "not-running", "internal")
 FLAGS = ("missing", "stale")

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.bar import bar
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
+from headrace.cli.progress_bar import bar
 from headrace.cli.send import find_stream
 from headrace.errors import UsageError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
-    from headrace.history.columns import Columns
-    from headrace.history.source import History
-    from headrace.run.history import Imported, Progress, Step, Wish
+    from headrace.ingest.imports.columns import Columns
+    from headrace.ingest.imports.source import History
+    from headrace.spark.imports.history_import import Imported, Progress, Step, Wish
 
 DEAD_EXIT = 1
 
@@ -54,13 +54,13 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
     code is 0 when every row is in the lake, whatever its verdict, unless --strict is given.
     """
     from headrace import project
-    from headrace.config import names
-    from headrace.history.columns import columns
-    from headrace.history.rows import extent
-    from headrace.history.scratch import scratch
-    from headrace.history.source import history
-    from headrace.lake.place import storage_options
-    from headrace.run.importing import run_import
+    from headrace.config.config import names
+    from headrace.ingest.imports.columns import columns
+    from headrace.ingest.imports.rows import extent
+    from headrace.ingest.imports.scratch import scratch
+    from headrace.ingest.imports.source import history
+    from headrace.lake.location import storage_options
+    from headrace.spark.imports.import_session import run_import
 
     loaded = project.load(path, env)
     declared = find_stream(loaded, stream)
@@ -113,8 +113,8 @@ class ImportedRows:
 
 def wish_of(given: History, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> Wish:
     """What is to be imported, as the lake takes it."""
-    from headrace.history.rows import chunks
-    from headrace.run.history import Wish
+    from headrace.ingest.imports.rows import chunks
+    from headrace.spark.imports.history_import import Wish
 
     rule = repr((given.format, sorted(read.mapping.items()), read.arrival, delay))
     return Wish(given.fingerprint(), rule, lambda start: chunks(given, read, start), delay, limit, again)
@@ -151,7 +151,7 @@ def _mapping(given: tuple[str, ...]) -> dict[str, str]:
 
 def dead(done: Imported) -> int:
     """How many rows can never count as they are."""
-    from headrace.define.verdict import DEAD
+    from headrace.meaning.verdict_names import DEAD
 
     return sum(done.verdicts[verdict] for verdict in DEAD)
 

@@ -11,11 +11,11 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.errors import UsageError, did_you_mean, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.drift.incident import Incident
-    from headrace.evaluate.drifting import Watched
+    from headrace.evaluation.drift_watch import Watched
     from headrace.project import Project
 
 PAGE = 20
@@ -43,8 +43,8 @@ def listed(path: Path | None, env: str | None, everything: bool, limit: int, aft
 
     An incident that is over is kept for as long as the setting drift.keep says.
     """
-    from headrace.evaluate.alerts import as_json as told
-    from headrace.evaluate.drifting import under_way
+    from headrace.evaluation.alerts import as_json as told
+    from headrace.evaluation.drift_watch import under_way
 
     every = sorted((one for each in _found(path, env)[1] for one in each.incidents), key=lambda one: (-one.at, one.id))
     chosen = [one for one in _following(every, after) if everything or under_way(one)]
@@ -85,7 +85,7 @@ def _following(every: list[Incident], after: str | None) -> list[Incident]:
 def show(incident: str, path: Path | None, env: str | None, svg: Path | None, as_json: bool) -> None:
     """Show all that is known of an incident."""
     from headrace.drift.plot import plot
-    from headrace.evaluate.alerts import as_json as told
+    from headrace.evaluation.alerts import as_json as told
 
     one, _ = _one(_found(path, env)[1], incident)
     if svg is not None:
@@ -131,7 +131,7 @@ def close(incident: str, path: Path | None, env: str | None, why: str, who: str 
 def _found(path: Path | None, env: str | None) -> tuple[Project, list[Watched]]:
     from headrace import project
     from headrace.cli.drift import watched
-    from headrace.evaluate.drifting import watched_models
+    from headrace.evaluation.drift_watch import watched_models
 
     loaded = project.load(path, env)
     return loaded, watched(loaded, watched_models(loaded.plan(), loaded.config))
@@ -152,9 +152,9 @@ def _do(name: str, path: Path | None, env: str | None, state: str, why: str, who
     import getpass
 
     from headrace.clock import SystemClock
-    from headrace.config import names
+    from headrace.config.config import names
     from headrace.drift.incident import Change
-    from headrace.evaluate.drifting import Done, do
+    from headrace.evaluation.drift_watch import Done, do
     from headrace.topics import create, open_log, topics
 
     loaded, found = _found(path, env)

@@ -14,8 +14,8 @@ from string import Template
 import click
 
 from headrace.cli.output import data, talk
+from headrace.config.settings import SETTINGS
 from headrace.errors import ProjectError, shown
-from headrace.settings import SETTINGS
 
 # Where each file goes, and the template it is made from.
 FILES: dict[str, str] = {

@@ -14,7 +14,7 @@ from headrace.cli import options
 from headrace.cli.output import data, data_json, show_status, talk
 
 if TYPE_CHECKING:
-    from headrace.config import Config
+    from headrace.config.config import Config
 
 
 @click.group("kafka")
@@ -31,8 +31,8 @@ def up(path: Path | None, env: str | None, port: int | None) -> None:
     One node on the loopback, its data under the project's data folder; it goes on until `headrace kafka down`. A
     project with log.kind = "kafka" that names no brokers uses it, and `headrace up` starts it by itself.
     """
-    from headrace import config
-    from headrace.kafka import broker
+    from headrace.config import config
+    from headrace.processes import broker
     from headrace.topics import broker_folder
 
     loaded = config.load(path, env=env)
@@ -54,8 +54,8 @@ def up(path: Path | None, env: str | None, port: int | None) -> None:
 @options.project_options
 def down(path: Path | None, env: str | None) -> None:
     """Stop the project's broker; its data stays."""
-    from headrace import config
-    from headrace.kafka import broker
+    from headrace.config import config
+    from headrace.processes import broker
     from headrace.topics import broker_folder
 
     stopped = broker.down(broker_folder(config.load(path, env=env)))
@@ -84,14 +84,14 @@ def status(path: Path | None, env: str | None, as_json: bool) -> int:
 
     The exit code is 1 when it does not answer.
     """
-    from headrace import config
+    from headrace.config import config
 
     return show_status(_status(config.load(path, env=env)), as_json=as_json)
 
 
 def _status(loaded: Config) -> dict[str, Any]:
     from headrace.errors import HeadraceError
-    from headrace.kafka import broker
+    from headrace.processes import broker
     from headrace.topics import broker_folder, cluster
 
     local = broker.running(broker_folder(loaded))
@@ -115,7 +115,7 @@ def _status(loaded: Config) -> dict[str, Any]:
 
 def _there(use: str) -> bool:
     from headrace.errors import MachineError
-    from headrace.kafka.jars import present
+    from headrace.processes.jars import present
 
     try:
         present(use)
@@ -125,7 +125,7 @@ def _there(use: str) -> bool:
 
 
 def _fetch(use: str) -> list[Path]:
-    from headrace.kafka import jars
+    from headrace.processes import jars
 
     with _bar(f"jars of the {use}", len(jars.jars(use))) as tell:
         return jars.fetch(use, tell=tell)

@@ -71,7 +71,7 @@ def _in_quotes(char: str) -> str:
 @options.as_json
 def listed(path: Path | None, env: str | None, as_json: bool) -> None:
     """Show the names of the keys that are set, their roles, and where each comes from."""
-    from headrace import config as configuration
+    from headrace.config import config as configuration
     from headrace.serve.access import refuse_malformed
 
     config = configuration.load(path, env=env)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
+from headrace.cli.byte_size import show_size
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
-from headrace.cli.size import show_size
 from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _opened(
 ) -> tuple[Project, list[tuple[Stream, dict[str, LakeTable]]]]:
     """The tables of a stream, or of all: those of predictions too."""
     from headrace import project
-    from headrace.lake.place import look
+    from headrace.lake.location import look
 
     loaded = project.load(path, env)
     known = {stage.stream.name: stage.stream for stage in loaded.plan().admissions}
@@ -60,7 +60,7 @@ def list_tables(stream: str | None, path: Path | None, env: str | None, as_json:
 
     Days are in UTC: of arrival in bronze, of event time in silver.
     """
-    from headrace.lake.look import stream_as_json
+    from headrace.lake.overview import stream_as_json
 
     _, opened = _opened(path, env, stream)
     told = {declared.name: stream_as_json(tables) for declared, tables in opened}
@@ -123,7 +123,7 @@ def sql(query: str, path: Path | None, env: str | None, limit: int, as_json: boo
 
     Tables are called STREAM_bronze and STREAM_silver; with one stream, bronze and silver will do. Nothing is written.
     """
-    from headrace.cli.rows import write
+    from headrace.cli.table_output import write
     from headrace.lake.query import ask, names
 
     if as_json and as_csv:
@@ -148,9 +148,9 @@ def compact_tables(stream: str | None, path: Path | None, env: str | None, as_js
 
     The merged files stay on the disk until `vacuum` removes them.
     """
-    from headrace.cli.bar import bar
-    from headrace.lake.keep import compact
-    from headrace.lake.look import content
+    from headrace.cli.progress_bar import bar
+    from headrace.lake.maintenance import compact
+    from headrace.lake.overview import content
 
     _, opened = _opened(path, env, stream)
     held = [(declared.name, name, each) for declared, tables in opened for name, each in tables.items()]
@@ -203,7 +203,7 @@ def vacuum_tables(
     --forget-before takes the rows of old days out of the tables for good. It is refused when a view can still ask for
     them. Their files go with the versions that had them: when those are older than --keep, to a later vacuum.
     """
-    from headrace.cli.tidy import Wish, told_of, vacuumed
+    from headrace.cli.vacuum import Wish, told_of, vacuumed
 
     wish = Wish(_age("--keep", keep), None if age is None else _age("--forget-before", age), how["dry"])
     loaded, opened = _opened(path, env, stream)

@@ -29,9 +29,9 @@ def command() -> None:
 def run(path: Path | None, env: str | None, as_json: bool) -> None:
     """Publish once what the lake has and the late lanes have not, and end."""
     from headrace import project
-    from headrace.config import names
-    from headrace.run.late_lanes import publish_once
-    from headrace.run.session import quiet_session
+    from headrace.config.config import names
+    from headrace.spark.late.component import publish_once
+    from headrace.spark.session import quiet_session
     from headrace.topics import spark_jars
 
     loaded = project.load(path, env)
@@ -48,8 +48,8 @@ def run(path: Path | None, env: str | None, as_json: bool) -> None:
 @options.as_json
 def status(path: Path | None, env: str | None, as_json: bool) -> None:
     """Show what the late lane has published since its start, and how long after its arrival."""
-    from headrace import config as configuration
-    from headrace.config import names
+    from headrace.config import config as configuration
+    from headrace.config.config import names
     from headrace.topics import STATUS, last_status, open_log
 
     config = configuration.load(path, env=env)

@@ -11,14 +11,14 @@ from headrace.cli import options
 from headrace.cli.output import data_json, talk
 from headrace.clock import SECOND
 from headrace.errors import DefinitionError, HeadraceError, UsageError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.cli.lateness_source import Gathered
     from headrace.define.stream import Stream
+    from headrace.lateness.delays import Distribution
+    from headrace.lateness.state_size import StateModel
     from headrace.project import Project
-    from headrace.watch.lateness import Distribution
-    from headrace.watch.lateness_state import StateModel
 
 LAST = 100_000
 MOST = 1_000_000
@@ -42,14 +42,14 @@ def command(
     nothing the last records of the log; further copies of an event are left out.
     """
     from headrace import project
+    from headrace.cli.dead_letter_text import streams
     from headrace.cli.lateness_text import show
-    from headrace.cli.letters import streams
 
     outage, budget = _outage(wishes)
     loaded = project.load(path, env)
     chosen = streams(loaded, stream)
     if plot is not None:
-        from headrace.watch.lateness_plot import refuse
+        from headrace.lateness.plot import refuse
 
         refuse(plot)
         if len(chosen) > 1:
@@ -69,7 +69,7 @@ def command(
 
 
 def _outage(wishes: dict[str, Any]) -> tuple[int | None, int | None]:
-    from headrace.cli.size import parse_size
+    from headrace.cli.byte_size import parse_size
     from headrace.clock import duration
 
     if wishes["last"] is not None and not wishes["live"]:
@@ -128,7 +128,7 @@ def report(
 
 
 def _quantiles(delays: Distribution) -> dict[str, int]:
-    from headrace.watch.lateness import QUANTILES
+    from headrace.lateness.delays import QUANTILES
 
     found = {name: delays.quantile(q) for name, q in QUANTILES.items()}
     return {"records": delays.count, **found, "max": delays.greatest}
@@ -137,7 +137,7 @@ def _quantiles(delays: Distribution) -> dict[str, int]:
 def _choices(
     stream: Stream, delays: Distribution, model: StateModel, outage: int | None, budget: int | None
 ) -> dict[str, Any]:
-    from headrace.watch import lateness_choice as choice
+    from headrace.lateness import choice
 
     best = choice.recommended(delays)
     marked, told = [stream.allowed_lateness, best], {}
@@ -186,7 +186,7 @@ def _cost(each: Any) -> dict[str, Any]:
 
 
 def _model(project: Project, stream: Stream, found: Gathered) -> StateModel:
-    from headrace.watch.lateness_state import StateModel, active_keys, cost
+    from headrace.lateness.state_size import StateModel, active_keys, cost
 
     sets = [tiles for tiles in project.plan().tile_sets if tiles.stream.name == stream.name]
     told = _told(project)
@@ -196,7 +196,7 @@ def _model(project: Project, stream: Stream, found: Gathered) -> StateModel:
 
 def _told(project: Project) -> dict[str, Any]:
     """What the pipeline last told of its tile sets; nothing when the log cannot be asked."""
-    from headrace.config import names
+    from headrace.config.config import names
     from headrace.topics import STATUS, last_status, open_log
 
     try:
@@ -210,7 +210,7 @@ def _told(project: Project) -> dict[str, Any]:
 
 def _plot(file: Path, stream: Stream, found: Gathered, told: dict[str, Any]) -> None:
     from headrace.cli.lateness_text import delay
-    from headrace.watch.lateness_plot import draw
+    from headrace.lateness.plot import draw
 
     if not found.delays.count:
         talk(f"There is nothing of {stream.name} to draw.")

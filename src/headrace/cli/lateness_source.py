@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from headrace.clock import DAY, MILLISECOND, SystemClock
 
 if TYPE_CHECKING:
-    from headrace.define.event import Event
     from headrace.define.stream import Stream
+    from headrace.lateness.delays import Delays
     from headrace.log.protocol import Log
     from headrace.log.record import Record
+    from headrace.meaning.event import Event
+    from headrace.meaning.verdict import Judgement, Read
     from headrace.project import Project
-    from headrace.run.verdict import Judgement, Read
-    from headrace.watch.lateness import Delays
 
 SAMPLE = 20_000
 """Records of the lake that are read again to count active keys."""
@@ -39,19 +39,19 @@ class Gathered:
 
 def reader_of(project: Project, stream: Stream) -> Read:
     """What admission says of a record, with the project's registry to look up schemas in."""
-    from headrace.run.verdict import reader
-    from headrace.schema.registry_ids import registry_of
+    from headrace.codec.registry.ids import registry_of
+    from headrace.meaning.verdict import reader
 
     return reader(stream, registry_of(project.config, project.streams))
 
 
 def from_lake(project: Project, stream: Stream) -> Gathered | None:
     """All that bronze has; None when there is no such table or it has no rows."""
-    from headrace.config import names
+    from headrace.config.config import names
     from headrace.lake.layout import BRONZE
-    from headrace.lake.place import look
-    from headrace.watch.lateness import Delays
-    from headrace.watch.lateness_lake import newest, read
+    from headrace.lake.location import look
+    from headrace.lateness.delays import Delays
+    from headrace.lateness.lake import newest, read
 
     bronze = look(project.config, stream).get(BRONZE)
     if bronze is None or not bronze.files():
@@ -68,8 +68,8 @@ def from_log(project: Project, stream: Stream, log: Log, most: int) -> Gathered:
     """The last records of the stream's topic; a topic that nobody has made yet has none."""
     import numpy as np
 
-    from headrace.config import names
-    from headrace.watch.lateness import Delays
+    from headrace.config.config import names
+    from headrace.lateness.delays import Delays
 
     topic, delays = names(project.config).topic(stream.name), Delays()
     judge = reader_of(project, stream)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from headrace.cli.byte_size import show_size
 from headrace.cli.output import data, table
-from headrace.cli.size import show_size
 from headrace.clock import HOUR, MILLISECOND, MINUTE, SECOND, micros, show_duration, show_time
-from headrace.words import show_count
+from headrace.plural import show_count
 
 WIDTH = 40
 

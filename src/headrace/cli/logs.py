@@ -10,7 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, talk
 from headrace.errors import UsageError, did_you_mean, shown
-from headrace.printable import printable
+from headrace.safe_text import printable
 
 LOOK = 0.2
 
@@ -28,21 +28,22 @@ def command(name: str | None, path: Path | None, env: str | None, follow: bool, 
     NAME is a process that `headrace status` lists, the project's own kafka and redis included, or supervisor (which
     writes a file after `up --detach`); without it all of them are shown, each line with its process in front.
     """
-    from headrace import config
-    from headrace.supervisor import logfile, place, services
+    from headrace.config import config
+    from headrace.processes import log_file, state_folder
+    from headrace.supervisor import services
 
     loaded = config.load(path, env=env)
-    where = place.place(loaded)
-    processes = (place.read_status(where) or {}).get("processes") or ("spark", "serve")
+    where = state_folder.place(loaded)
+    processes = (state_folder.read_status(where) or {}).get("processes") or ("spark", "serve")
     every = {known: where.log(known) for known in processes} | services.logs(loaded)
     every["supervisor"] = where.log("supervisor")
     if name is not None and name not in every:
         hint = did_you_mean(name, every)
         raise UsageError("bad-usage", "There is no such process.", got=shown(name), hint=hint)
     files = every if name is None else {name: every[name]}
-    added = logfile.follow(files, _pause) if follow else iter(())
+    added = log_file.follow(files, _pause) if follow else iter(())
     for known, file in files.items():
-        for line in logfile.last_lines(file, lines):
+        for line in log_file.last_lines(file, lines):
             data(_shown(known, line, named=name is not None))
     if not follow and not any(file.exists() for file in files.values()):
         talk("There are no logs yet: nothing was started.")

@@ -22,7 +22,7 @@ from headrace.cli.interrupt import Interrupts, interrupt_line
 from headrace.cli.output import fail, talk
 from headrace.disk import as_full, is_full
 from headrace.errors import HeadraceError, UsageError, did_you_mean, shown
-from headrace.printable import quote_logs
+from headrace.safe_text import quote_logs
 
 VERBS: dict[str, str] = {
     "init": "Make a project: headrace.toml, features.py and a passing test.",
@@ -192,13 +192,13 @@ def _refusal(error: Exception, arguments: Sequence[str]) -> HeadraceError | None
     """A failure of the machine with the user's files in Headrace's own form; None for a defect."""
     if not isinstance(error, OSError | UnicodeEncodeError):
         return None
-    from headrace.cli.unusable import as_refusal
+    from headrace.cli.unusable_files import as_refusal
 
     return as_refusal(error, arguments)
 
 
 def _defect(error: Exception) -> int:
-    from headrace.run.spark_failure import cause_of, is_spark_error
+    from headrace.spark.failure import cause_of, is_spark_error
 
     said = cause_of(error) if is_spark_error(error) else shown(str(error), 200)
     talk(f"error: Headrace failed unexpectedly: {type(error).__name__}: {said}")

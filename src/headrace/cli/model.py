@@ -12,12 +12,12 @@ from headrace.cli import options
 from headrace.cli.output import data, data_json, table, talk
 from headrace.clock import show_time
 from headrace.errors import UsageError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
-    from headrace.plan.inputs import FittingModels
-    from headrace.score.manifest import Manifest
-    from headrace.score.roles import Roles
+    from headrace.models.manifest import Manifest
+    from headrace.models.roles import Roles
+    from headrace.plan.model_inputs import FittingModels
 
 WHY = click.option("--why", metavar="TEXT", help="Kept in the model's history.")
 
@@ -66,7 +66,7 @@ def add(model: str, file: Path, path: Path | None, env: str | None, as_json: boo
     row before it is kept.
     """
     from headrace import project
-    from headrace.models import add_model
+    from headrace.project_models import add_model
 
     whose = project.load(path, env)
     made = add_model(
@@ -137,7 +137,7 @@ def listed(model: str | None, path: Path | None, env: str | None, as_json: bool)
 @options.as_json
 def show(model: str, version: int | None, path: Path | None, env: str | None, as_json: bool) -> None:
     """Show a version, the champion unless said otherwise, whether it fits the plan, and the history of roles."""
-    from headrace.plan.inputs import unfit
+    from headrace.plan.model_inputs import unfit
 
     models, _ = _models(path, env)
     roles = models.roles(model)
@@ -237,7 +237,7 @@ def rollback(model: str, why: str | None, path: Path | None, env: str | None) ->
 
 def _models(path: Path | None, env: str | None) -> tuple[FittingModels, list[str]]:
     from headrace import project
-    from headrace.models import models_of
+    from headrace.project_models import models_of
 
     whose = project.load(path, env)
     return models_of(whose), [model.name for model in whose.models]

@@ -15,7 +15,7 @@ import click
 
 from headrace.disk import is_full
 from headrace.errors import HeadraceError
-from headrace.printable import printable
+from headrace.safe_text import printable
 
 NEW_LINE = "\n"
 

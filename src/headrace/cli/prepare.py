@@ -26,11 +26,11 @@ def command(again: bool) -> None:
     """
     from headrace import example, project
     from headrace.clock import SECOND, SystemClock
-    from headrace.config import names
+    from headrace.config.config import names
     from headrace.log.record import Message
     from headrace.machine import find_java
-    from headrace.run.classes import kept
-    from headrace.run.rehearsal import rehearse
+    from headrace.spark.classes import kept
+    from headrace.spark.rehearsal import rehearse
     from headrace.topics import create as create_topics
     from headrace.topics import open_log, topics
 

@@ -11,7 +11,7 @@ from headrace.cli import options
 from headrace.cli.output import data, show_status, talk
 
 if TYPE_CHECKING:
-    from headrace.config import Config
+    from headrace.config.config import Config
 
 
 @click.group("redis")
@@ -28,8 +28,8 @@ def up(path: Path | None, env: str | None, port: int | None) -> None:
     On the loopback, and nothing of it on the disk: the store is filled again from the changelog. It goes on until
     `headrace redis down`. A project with store.kind = "redis" that names no store.url uses it.
     """
-    from headrace import config
-    from headrace.local import redis
+    from headrace.config import config
+    from headrace.processes import redis
 
     loaded = config.load(path, env=env)
     folder = redis.redis_folder(loaded)
@@ -50,8 +50,8 @@ def up(path: Path | None, env: str | None, port: int | None) -> None:
 @options.project_options
 def down(path: Path | None, env: str | None) -> None:
     """Stop the project's Redis; the store is filled again in the next one."""
-    from headrace import config
-    from headrace.local import redis
+    from headrace.config import config
+    from headrace.processes import redis
 
     stopped = redis.down(redis.redis_folder(config.load(path, env=env)))
     talk("Stopped Redis." if stopped else "No Redis was running.")
@@ -65,16 +65,16 @@ def status(path: Path | None, env: str | None, as_json: bool) -> int:
 
     The exit code is 1 when it does not answer. `bytes` is all that it holds, not the project's alone.
     """
-    from headrace import config
+    from headrace.config import config
 
     return show_status(_status(config.load(path, env=env)), as_json=as_json)
 
 
 def _status(loaded: Config) -> dict[str, Any]:
     from headrace.errors import HeadraceError
-    from headrace.local import redis
-    from headrace.store.opening import redis_url
-    from headrace.store.redis_client import RedisClient
+    from headrace.processes import redis
+    from headrace.store.open import redis_url
+    from headrace.store.redis.client import RedisClient
 
     local = redis.running(redis.redis_folder(loaded))
     told: dict[str, Any] = {

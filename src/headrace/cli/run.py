@@ -42,14 +42,14 @@ def spark(path: Path | None, env: str | None) -> int:
 
     Parts that `processes.separate` names are left out; each runs by its own command.
     """
-    return _run(path, env, "spark", "headrace.spark.application")
+    return _run(path, env, "spark", "headrace.driver.application")
 
 
 @command.command("pipeline")
 @options.project_options
 def pipeline(path: Path | None, env: str | None) -> int:
     """Run the pipeline alone: events in, tiles out."""
-    return _run(path, env, "pipeline", "headrace.spark.application", only="pipeline")
+    return _run(path, env, "pipeline", "headrace.driver.application", only="pipeline")
 
 
 @command.command("archive")
@@ -57,14 +57,14 @@ def pipeline(path: Path | None, env: str | None) -> int:
 @click.option("--accept-loss", is_flag=True, help="Go on after records that retention removed too early.")
 def archive(path: Path | None, env: str | None, accept_loss: bool) -> int:
     """Run the archive alone: every record into the lake, once."""
-    return _run(path, env, "archive", "headrace.spark.application", only="archive", accept_loss=accept_loss)
+    return _run(path, env, "archive", "headrace.driver.application", only="archive", accept_loss=accept_loss)
 
 
 @command.command("late")
 @options.project_options
 def late(path: Path | None, env: str | None) -> int:
     """Run the late lane alone: late events from the lake into the tiles."""
-    return _run(path, env, "late", "headrace.spark.application", only="late")
+    return _run(path, env, "late", "headrace.driver.application", only="late")
 
 
 @command.command("serve")
@@ -87,21 +87,21 @@ def serve(path: Path | None, env: str | None, port: int | None) -> int:
 @click.option("--report", type=int, metavar="FD", hidden=True, help="Say there how it goes, not in the status topic.")
 def score(path: Path | None, env: str | None, model: str | None, report: int | None) -> int:
     """Run scoring: events in, predictions out. Several models have a process each."""
-    return _run(path, env, "score", "headrace.instream.process", model=model, report=report)
+    return _run(path, env, "score", "headrace.scoring.process", model=model, report=report)
 
 
 @command.command("audit")
 @options.project_options
 def audit(path: Path | None, env: str | None) -> int:
     """Run the audit: what was served beside what was known."""
-    return _run(path, env, "audit", "headrace.audit.process")
+    return _run(path, env, "audit", "headrace.skew.process")
 
 
 @command.command("evaluate")
 @options.project_options
 def evaluate(path: Path | None, env: str | None) -> int:
     """Run the evaluation alone: predictions beside the labels that have come."""
-    return _run(path, env, "evaluate", "headrace.spark.application", only="evaluate")
+    return _run(path, env, "evaluate", "headrace.driver.application", only="evaluate")
 
 
 def _run(path: Path | None, env: str | None, name: str, module: str, **chosen: Any) -> int:
@@ -115,7 +115,7 @@ def _run(path: Path | None, env: str | None, name: str, module: str, **chosen: A
 def _load(path: Path | None, env: str | None, name: str) -> Project:
     """Load the project for one of its processes, and leave behind what that runs."""
     from headrace import project
-    from headrace.supervisor.place import place
+    from headrace.processes.state_folder import place
     from headrace.supervisor.plan_record import record_plan
 
     loaded = project.load(path, env)

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.bar import bar
 from headrace.cli.output import data_json, talk
+from headrace.cli.progress_bar import bar
 from headrace.errors import ProjectError, UsageError, did_you_mean, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 RATES = (0.001, 1_000_000)
 """The least and the most events in a second."""
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
+    from headrace.ingest.send.delivery import Sent
+    from headrace.ingest.send.source import Source
     from headrace.project import Project
-    from headrace.send.deliver import Sent
-    from headrace.send.source import Source
 
 
 @click.command("send")
@@ -53,11 +53,11 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     --keep-going, left out. Ctrl-C sends the whole lines that have come and says how many events were sent.
     """
     from headrace import project
-    from headrace.config import names
-    from headrace.schema.registry_ids import registry_of
-    from headrace.send.deliver import Pace, Wish, send
-    from headrace.send.interruption import Interruption
-    from headrace.send.source import source
+    from headrace.codec.registry.ids import registry_of
+    from headrace.config.config import names
+    from headrace.ingest.send.delivery import Pace, Wish, send
+    from headrace.ingest.send.interruption import Interruption
+    from headrace.ingest.send.source import source
     from headrace.topics import create, open_log, topics
 
     loaded = project.load(path, env)

@@ -10,12 +10,12 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, line, table, talk
 from headrace.errors import UsageError, did_you_mean, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
-    from headrace.audit.auditing import Audit
     from headrace.plan.model import Plan
     from headrace.project import Project
+    from headrace.skew.audit import Audit
 
 
 @click.command("skew")
@@ -47,8 +47,8 @@ def command(
     its way), version (the features were defined otherwise), or a defect. The exit code is 1 when there is a defect.
     """
     from headrace import project
-    from headrace.audit.auditing import audit
     from headrace.clock import SystemClock
+    from headrace.skew.audit import audit
     from headrace.topics import open_log
 
     loaded = project.load(path, env)
@@ -60,7 +60,7 @@ def command(
     if trained is not None:
         told["trained"] = _beside(loaded, found, trained)
     if html is not None:
-        from headrace.audit.page import page
+        from headrace.skew.page import page
 
         html.write_text(page(loaded.config.name, told), encoding="utf-8")
         talk(f"Written to {html}.")
@@ -73,7 +73,7 @@ def command(
 
 def _beside(loaded: Project, found: Audit, folder: Path) -> dict[str, Any]:
     """How old values were in a training set, and what is to be said of it."""
-    from headrace.audit.freshness import Profile, warning
+    from headrace.skew.freshness import Profile, warning
     from headrace.training.freshness import trained_ages
 
     told: dict[str, Any] = {}

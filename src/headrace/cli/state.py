@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
+from headrace.cli.byte_size import show_size
 from headrace.cli.output import data, data_json, line, table, talk
-from headrace.cli.size import show_size
 from headrace.clock import SECOND, show_duration, show_time
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.plan.model import TileSet
     from headrace.project import Project
-    from headrace.run.state import Held
+    from headrace.spark.pipeline.query_state import Held
 
 TOLD = ("run", "batch", "watermark", "newest", "dropped_by_watermark")
 
@@ -53,7 +53,7 @@ def command(view: str | None, path: Path | None, env: str | None, inspect: bool,
 def report(loaded: Project, tile_sets: tuple[TileSet, ...]) -> dict[str, Any]:
     """Everything the verb tells, as JSON: what the plan keeps, and what the pipeline last said of it."""
     from headrace.clock import SystemClock
-    from headrace.config import names
+    from headrace.config.config import names
     from headrace.topics import STATUS, last_status, open_log
 
     with open_log(loaded.config) as log:
@@ -67,7 +67,7 @@ def report(loaded: Project, tile_sets: tuple[TileSet, ...]) -> dict[str, Any]:
 
 
 def _tile_set(loaded: Project, tile_set: TileSet, told: dict[str, Any]) -> dict[str, Any]:
-    from headrace.run.state import checkpoint_bytes
+    from headrace.spark.pipeline.query_state import checkpoint_bytes
 
     operators, sizes = told.get("operators", {}), {}
     if told.get("checkpoint"):
@@ -86,16 +86,16 @@ def _tile_set(loaded: Project, tile_set: TileSet, told: dict[str, Any]) -> dict[
 
 
 def _checkpoint(loaded: Project, name: str) -> Path:
-    from headrace.config import names
+    from headrace.config.config import names
 
     return names(loaded.config).path("checkpoints", name)
 
 
 def _inspect(loaded: Project, tile_sets: dict[str, Any]) -> None:
     """Look into every checkpoint that is there."""
-    from headrace.config import names
-    from headrace.run.session import quiet_session
-    from headrace.run.state import inspect
+    from headrace.config.config import names
+    from headrace.spark.pipeline.query_state import inspect
+    from headrace.spark.session import quiet_session
 
     there = {name: each for name, each in tile_sets.items() if each["checkpoint"]}
     if not there:

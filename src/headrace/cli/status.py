@@ -10,7 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, line, table
 from headrace.clock import micros
-from headrace.words import show_count
+from headrace.plural import show_count
 
 NOT_READY = 1
 MINUTE = 60
@@ -24,15 +24,16 @@ def command(path: Path | None, env: str | None, as_json: bool) -> int:
 
     The exit code is 0 when everything is ready and 1 when it is not.
     """
-    from headrace import config, project
+    from headrace import project
     from headrace.clock import SystemClock
-    from headrace.supervisor import place
-    from headrace.supervisor.report import report
+    from headrace.config import config
+    from headrace.processes import state_folder
+    from headrace.supervisor.status_report import report
     from headrace.topics import open_log
 
     loaded, now = config.load(path, env=env), SystemClock().now()
     with open_log(loaded) as log:
-        found = report(loaded, place.place(loaded), log, now, lambda: project.load(path, env).plan())
+        found = report(loaded, state_folder.place(loaded), log, now, lambda: project.load(path, env).plan())
     if as_json:
         data_json(found)
     else:

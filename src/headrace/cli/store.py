@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
+from headrace.cli.byte_size import show_size
 from headrace.cli.output import data, data_json, table, talk
-from headrace.cli.size import show_size
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -55,8 +55,8 @@ def stats(path: Path | None, env: str | None, as_json: bool) -> None:
 
 def report(loaded: Project) -> dict[str, Any]:
     """Everything that `stats` tells, as JSON."""
-    from headrace.config import names
-    from headrace.store.opening import look_into, where
+    from headrace.config.config import names
+    from headrace.store.open import look_into, where
     from headrace.topics import RUNS, open_log
 
     named = names(loaded.config)
@@ -94,13 +94,13 @@ def rebuild(path: Path | None, env: str | None, as_json: bool) -> None:
     While serving runs it does so by itself, and its answers are marked stale until the store is full. Otherwise the
     store is filled when serving starts. Nothing is lost: the changelog has every tile.
     """
-    from headrace import config
-    from headrace.store import opening
+    from headrace.config import config
+    from headrace.store import open
 
     loaded = config.load(path, env=env)
-    running = opening.rebuild(loaded)
+    running = open.rebuild(loaded)
     if as_json:
-        data_json({"where": opening.where(loaded), "filled": "now" if running else "when serving starts"})
+        data_json({"where": open.where(loaded), "filled": "now" if running else "when serving starts"})
         return
-    talk(f"The store at {opening.where(loaded)} is empty.")
+    talk(f"The store at {open.where(loaded)} is empty.")
     talk("It is being filled again." if running else "It is filled again when serving starts.")

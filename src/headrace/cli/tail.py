@@ -15,10 +15,10 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data
 from headrace.errors import UsageError, shown
-from headrace.printable import printable
+from headrace.safe_text import printable
 
 if TYPE_CHECKING:
-    from headrace.config import Names
+    from headrace.config.config import Names
     from headrace.log.protocol import Log
     from headrace.log.record import Record
 
@@ -49,7 +49,7 @@ def command(
     Without --from the last ten are shown or, with -f, what arrives from now on. A record is its partition and offset,
     its arrival, its key and its value. Records come in the order of their arrival.
     """
-    from headrace import config
+    from headrace.config import config
     from headrace.topics import open_log
 
     loaded = config.load(path, env=env)

@@ -10,7 +10,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data, data_json, line, table, talk
 from headrace.errors import DataError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -33,7 +33,7 @@ def command(event_id: str, path: Path | None, env: str | None, stream: str | Non
     An event is known here some seconds after it came, when the archive has it.
     """
     from headrace import project
-    from headrace.cli.letters import streams
+    from headrace.cli.dead_letter_text import streams
     from headrace.topics import open_log
 
     loaded = project.load(path, env)
@@ -55,8 +55,8 @@ def command(event_id: str, path: Path | None, env: str | None, stream: str | Non
 
 
 def _traced(loaded: Project, log: Any, stream: Stream, event_id: str) -> dict[str, Any]:
-    from headrace.audit.trace import Trace
-    from headrace.training.contained import containing
+    from headrace.skew.trace import Trace
+    from headrace.training.membership import containing
 
     trace = Trace(loaded.plan(), loaded.config, log)
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import options
-from headrace.cli.bar import Advance, bar
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
+from headrace.cli.progress_bar import Advance, bar
 from headrace.errors import UsageError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -55,7 +55,7 @@ def command(
     """
     from headrace import project
     from headrace.batch import session_of
-    from headrace.training.results import folder_of
+    from headrace.training.output_folder import folder_of
 
     make = _again(spine, again, asked) if again is not None else _made(spine, asked)
     folder = folder_of(out)
@@ -75,8 +75,8 @@ Make = Callable[["Project", Path, Any, Callable[[str], None]], dict[str, Any]]
 
 
 def _made(spine: str | None, asked: dict[str, Any]) -> Make:
-    from headrace.training.made import make
-    from headrace.training.wish import wish
+    from headrace.training.request import wish
+    from headrace.training.result import make
 
     if spine is None:
         hint = "Name a file, a folder or a query; or --again DIR."
@@ -88,8 +88,8 @@ def _made(spine: str | None, asked: dict[str, Any]) -> Make:
 
 
 def _again(spine: str | None, folder: Path, asked: dict[str, Any]) -> Make:
-    from headrace.training.again import make_again, spine_again
     from headrace.training.manifest import read_manifest
+    from headrace.training.reproduce import make_again, spine_again
 
     said = [name for name, value in asked.items() if value not in (None, ()) and name != "format"]
     if said:
@@ -107,7 +107,7 @@ def _again(spine: str | None, folder: Path, asked: dict[str, Any]) -> Make:
 @contextlib.contextmanager
 def _told(session: Any, advance: Advance) -> Iterator[Callable[[str], None]]:
     """Shows what is being done, and how many of Spark's tasks are."""
-    from headrace.run.spine import watched
+    from headrace.spark.training.spine import watched
 
     said = ["starting"]
 

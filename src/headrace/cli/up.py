@@ -15,12 +15,12 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
+from headrace.config.settings import MODES, SETTINGS
 from headrace.errors import HeadraceError
-from headrace.settings import MODES, SETTINGS
 
 if TYPE_CHECKING:
     from headrace.log.protocol import Log
-    from headrace.supervisor.supervise import Supervisor
+    from headrace.supervisor.supervisor import Supervisor
 
 INTERRUPTED = 130
 LIVE_SECONDS = 1.0
@@ -49,9 +49,10 @@ def command(
     Ctrl-C or SIGTERM ends everything within ten seconds; the exit code is 130 after Ctrl-C and 0 after SIGTERM.
     """
     from headrace import project
-    from headrace.config import names
+    from headrace.config.config import names
     from headrace.plan.capability import refuse_impossible_mode
-    from headrace.supervisor import place, stack
+    from headrace.processes import state_folder
+    from headrace.supervisor import stack
     from headrace.supervisor import up as running
     from headrace.topics import STATUS
 
@@ -63,7 +64,7 @@ def command(
     if detach:
         chosen = [] if port is None else ["--port", str(port)]
         again = stack.command("up", *chosen, path=path or loaded.config.root, env=loaded.config.env)
-        return running.detach(again, place.place(loaded.config), talk)
+        return running.detach(again, state_folder.place(loaded.config), talk)
     if sys.stderr.isatty():
         talk("Ctrl-C stops everything.")
     screen = Screen(names(loaded.config).topic(STATUS))

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace.client.typed import typed, types_of
-from headrace.client.wire import Reply
+from headrace.client.connection import Reply
+from headrace.client.typed_values import typed, types_of
 from headrace.errors import CODES, DataError, DiskFullError, HeadraceError, MachineError, ProjectError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.dimension import Keyed
     from headrace.define.feature_set import FeatureSet
-    from headrace.schema.types import Type
+    from headrace.types.field_types import Type
 
 HINT = "Is this the address of Headrace's serving process, and of a version that speaks the same way?"
 _CLASSES: Mapping[int, type[HeadraceError]] = {

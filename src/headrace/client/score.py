@@ -14,17 +14,17 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace.client.answer import Refused, error_of, refuse, strange
-from headrace.client.several import Piece, json_of
-from headrace.client.table import scores_frame
-from headrace.client.typed import typed, types_of
-from headrace.client.wire import Reply
-from headrace.words import show_count
+from headrace.client.batch import Piece, json_of
+from headrace.client.connection import Reply
+from headrace.client.dataframe import scores_frame
+from headrace.client.typed_values import typed, types_of
+from headrace.plural import show_count
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from headrace.define.model import Model
-    from headrace.schema.types import Type
+    from headrace.types.field_types import Type
 
 
 class Score(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from headrace.errors import GENERATED, PACKAGE, DefinitionError, SchemaError, shown
-from headrace.schema.types import Struct
+from headrace.types.field_types import Struct
 
 
 def avro_text_of(given: Any, format: str, schema: Struct) -> str:
@@ -26,8 +26,8 @@ def avro_text_of(given: Any, format: str, schema: Struct) -> str:
     if not isinstance(given, str):
         hint = "Give JSON text, or the path of a file that holds it."
         raise DefinitionError("bad-argument", "An Avro schema is given as text.", got=shown(given), hint=hint)
-    from headrace.schema.avro import fields_read, record
-    from headrace.schema.compatibility import check
+    from headrace.codec.avro.schema import fields_read, record
+    from headrace.types.compatibility import check
 
     text = given if given.lstrip().startswith(("{", "[", '"')) else _read(given)
     broken = check(fields_read(record(text), schema), schema, "backward")

@@ -2,7 +2,7 @@
 
 It is a frozen value that reads like a view: a name, a key, features. What a value is, is `value_at`; everything that
 answers faster is held to it. Here is what the table must hold, not what it holds: it is read by `lake.dimension`, kept
-in memory by `serve.dimensions` and joined to rows by `run.dimension`.
+in memory by `serve.dimensions` and joined to rows by `spark.dimension`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
-from headrace.addresses import storage_fault
+from headrace.config.addresses import storage_fault
 from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.view import Selection, View, named
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
-from headrace.public import check_call
-from headrace.schema.types import Boolean, Field, Integer, List, Schema, String, Struct, Timestamp, Type, schema_of
+from headrace.public_calls import check_call
+from headrace.types.field_types import Boolean, Field, Integer, List, Schema, String, Struct, Timestamp, Type, schema_of
 
 Row = Mapping[str, Any]
 """A row by its columns, in Headrace's own types: moments are microseconds."""

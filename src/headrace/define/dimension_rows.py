@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.clock import show_time
+from headrace.codec.json.write import coerce
 from headrace.define.dimension import Dimension, Row
 from headrace.errors import DataError, did_you_mean, shown
-from headrace.schema.encode import coerce
 
 
 def rows_of(dimension: Dimension, rows: Iterable[Mapping[str, Any]]) -> list[Row]:

@@ -12,8 +12,8 @@ from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.on_demand import OnDemand, returned
 from headrace.define.view import Feature, Selection, View
 from headrace.errors import DefinitionError, shown, user_location
-from headrace.public import check_call
-from headrace.schema.types import Boolean, Float, Integer, String, Type
+from headrace.public_calls import check_call
+from headrace.types.field_types import Boolean, Float, Integer, String, Type
 
 Stored = Mapping[str, Mapping[str, Any]]
 Call = Callable[[OnDemand, Mapping[str, Any]], Any]

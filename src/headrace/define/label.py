@@ -16,8 +16,8 @@ from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.stream import Stream
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
 from headrace.expression import Expression, underlined
-from headrace.public import check_call
-from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
+from headrace.public_calls import check_call
+from headrace.types.field_types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
 
 BINARY, REGRESSION = "binary", "regression"
 EVENT_ID = "event_id"

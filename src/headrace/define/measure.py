@@ -14,7 +14,7 @@ from headrace.define.name import text_of
 from headrace.define.over import window_of
 from headrace.define.window import Window
 from headrace.errors import DefinitionError, shown, user_location
-from headrace.public import check_call
+from headrace.public_calls import check_call
 
 
 @dataclass(frozen=True)

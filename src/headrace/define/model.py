@@ -17,8 +17,8 @@ from headrace.define.stream import Arrival, Stream
 from headrace.define.view import View
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
 from headrace.expression import Expression, underlined
-from headrace.public import check_call
-from headrace.schema.types import Float, Integer, Timestamp, Type, schema_of
+from headrace.public_calls import check_call
+from headrace.types.field_types import Float, Integer, Timestamp, Type, schema_of
 
 PREDICTIONS = "predictions."
 """What the topic of a model's predictions begins with."""

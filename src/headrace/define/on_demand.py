@@ -17,8 +17,8 @@ from headrace.define.dimension import Dimension, Keyed
 from headrace.define.name import NamedValue, name_of, text_of, texts_of
 from headrace.define.view import View
 from headrace.errors import DataError, DefinitionError, did_you_mean, shown, user_location
-from headrace.public import check_call
-from headrace.schema.types import Schema, Struct, schema_of
+from headrace.public_calls import check_call
+from headrace.types.field_types import Schema, Struct, schema_of
 
 TIME = "t"
 KINDS = (bool, int, float, str)

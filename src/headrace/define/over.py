@@ -11,7 +11,7 @@ from headrace.clock import DAY, HOUR, MILLISECOND, MINUTE, SECOND, duration, sho
 from headrace.define.name import flag_of, one_of
 from headrace.define.window import EXACT, Calendar, Hopping, Lifetime, Session, Trailing, Tumbling, Window
 from headrace.errors import DefinitionError, shown
-from headrace.public import check_call
+from headrace.public_calls import check_call
 
 LONGEST_EXACT = HOUR
 _ROUND = [

@@ -12,13 +12,13 @@ from dataclasses import field as dataclass_field
 from typing import Any
 
 from headrace.clock import duration
+from headrace.codec.formats import FORMATS
 from headrace.define.avro_file import avro_text_of
 from headrace.define.name import NamedValue, name_of, one_of, text_of
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
 from headrace.expression import Column, Expression, both, field, parse, underlined
-from headrace.public import check_call
-from headrace.schema.formats import FORMATS
-from headrace.schema.types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
+from headrace.public_calls import check_call
+from headrace.types.field_types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
 
 LATE_POLICIES = ("update", "side_output", "drop")
 TAKEN = frozenset(

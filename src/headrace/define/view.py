@@ -19,8 +19,8 @@ from headrace.define.stream import Stream
 from headrace.define.window import Window
 from headrace.errors import DefinitionError, did_you_mean, shown, user_location
 from headrace.expression import Expression, both, literal, underlined, when
-from headrace.public import check_call
-from headrace.schema.types import Boolean, Decimal, Float, Integer, String, Type
+from headrace.public_calls import check_call
+from headrace.types.field_types import Boolean, Decimal, Float, Integer, String, Type
 
 if TYPE_CHECKING:
     from headrace.define.dimension import Dimension

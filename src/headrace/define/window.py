@@ -2,7 +2,8 @@
 
 Every window answers one question, `span(t)`: the half-open range of event times whose tiles count. A tile is `r` wide,
 r being the window's resolution, so a span is always made of whole r-tiles; how finely tiles are stored never changes a
-value. A session narrows its span further, to the events chained by gaps (`run.reference` and the store's reader do it).
+value. A session narrows its span further, to the events chained by gaps (`meaning.reference` and the store's reader do
+it).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from headrace.audit.auditing import audit
 from headrace.clock import micros
+from headrace.codec.json.rules import LATEST
 from headrace.define.view import View
 from headrace.demo import stack
 from headrace.demo.shop import Past
@@ -17,11 +17,11 @@ from headrace.demo.stale import Stale
 from headrace.demo.traffic import Seen
 from headrace.log.protocol import Log
 from headrace.log.record import Record
+from headrace.meaning.equality import differences
+from headrace.meaning.reference import Outcome
 from headrace.project import Project
-from headrace.run.equality import differences
-from headrace.run.reference import Outcome
-from headrace.schema.json_rules import LATEST
 from headrace.serve.monitor import percentiles
+from headrace.skew.audit import audit
 from headrace.world.files import KEPT
 from headrace.world.report import Comparison, Quality, compare
 from headrace.world.stream import history

@@ -13,11 +13,12 @@ from urllib.parse import quote, urlsplit
 from headrace.clock import SystemClock, micros
 from headrace.define.view import View
 from headrace.errors import MachineError
-from headrace.log.between import between
 from headrace.log.protocol import Log
+from headrace.log.range_read import between
 from headrace.log.record import Message, Record
+from headrace.processes import state_folder
 from headrace.project import Project
-from headrace.supervisor import place, services, stack
+from headrace.supervisor import services, stack
 from headrace.supervisor import up as running
 
 CATCH_UP = 120.0
@@ -28,13 +29,13 @@ Say = Callable[[str], None]
 @contextmanager
 def started(project: Project, say: Say) -> Iterator[str]:
     """A project's processes on a free port, ended afterwards; gives the address of serving."""
-    where = place.place(project.config)
+    where = state_folder.place(project.config)
     again = stack.command("up", "--port", "0", path=project.config.root, env=project.config.env)
     try:
         if running.detach(again, where, say):
             hint = f"Look at {where.log('spark')} and {where.log('serve')}."
             raise MachineError("start-failed", "The demo's processes did not start.", hint=hint)
-        told = place.read_status(where) or {}
+        told = state_folder.read_status(where) or {}
         yield told["processes"]["serve"]["url"]
     finally:
         running.down(where)
@@ -43,9 +44,9 @@ def started(project: Project, say: Say) -> Iterator[str]:
 
 def scoring(project: Project) -> None:
     """Wait until payments are scored as they come: nobody is kept waiting for that, as for what serves."""
-    where, deadline = place.place(project.config), time.monotonic() + CATCH_UP
+    where, deadline = state_folder.place(project.config), time.monotonic() + CATCH_UP
     while time.monotonic() < deadline:
-        told = (place.read_status(where) or {}).get("processes", {})
+        told = (state_folder.read_status(where) or {}).get("processes", {})
         if told.get("score", {}).get("state") == "ready":
             return
         time.sleep(0.2)

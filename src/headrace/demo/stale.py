@@ -16,16 +16,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headrace.asof.lake import Asked, Past
 from headrace.clock import HOUR
 from headrace.define.view import View
 from headrace.demo.shop import LABELS
 from headrace.lake.layout import SILVER
-from headrace.lake.past import Asked, Past
-from headrace.lake.place import look
-from headrace.models import models_of
+from headrace.lake.location import look
 from headrace.project import Project, load
-from headrace.serve.reading import Answer
-from headrace.serve.row import model_row
+from headrace.project_models import models_of
+from headrace.read.feature_row import model_row
+from headrace.read.reader import Answer
 
 FIELDS = ("id", "card", "merchant", "amount", "lat", "lon")
 """What is known of a payment itself."""

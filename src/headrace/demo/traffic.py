@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from headrace.clock import micros
-from headrace.config import names
+from headrace.config.config import names
 from headrace.define.model import predictions_of
 from headrace.demo import stack
 from headrace.log.protocol import Log

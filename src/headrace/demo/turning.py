@@ -18,16 +18,16 @@ from pathlib import Path
 import msgspec
 
 from headrace.clock import DAY, micros, show_time
-from headrace.config import names
+from headrace.codec.json.rules import LATEST
+from headrace.config.config import names
 from headrace.demo.shop import HISTORY, LABELS
 from headrace.errors import MachineError
-from headrace.lake.complete import complete_until
-from headrace.lake.place import look
+from headrace.lake.completeness import complete_until
+from headrace.lake.location import look
 from headrace.log.protocol import Log
 from headrace.log.record import Message
+from headrace.processes import state_folder
 from headrace.project import Project
-from headrace.schema.json_rules import LATEST
-from headrace.supervisor import place
 from headrace.topics import STATUS, last_status
 from headrace.world.files import write_labels, write_payments
 from headrace.world.labels import SETTLED, Label, labels
@@ -148,7 +148,7 @@ def looked_at(project: Project, log: Log) -> None:
         elif taken >= looks + 2:  # one was under way
             return
         time.sleep(1.0)
-    hint = f"Look at {place.place(project.config).log('evaluate')}."
+    hint = f"Look at {state_folder.place(project.config).log('evaluate')}."
     raise MachineError("no-answer", "Labels were not looked at in time.", hint=hint)
 
 

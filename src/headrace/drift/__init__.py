@@ -8,7 +8,7 @@ Windows are counted elsewhere, in parts that merge. Everything here is a functio
 clock, no files, no engine. Where incidents are kept, and who is told, is not said here.
 """
 
-from headrace.drift.calibrate import Calibration
+from headrace.drift.calibration import Calibration
 from headrace.drift.distance import (
     jensen_shannon,
     ks,
@@ -26,7 +26,7 @@ from headrace.drift.plot import plot
 from headrace.drift.reference import Reference, reference_of, references_of
 from headrace.drift.settings import Settings
 from headrace.drift.statistics import Statistics, counted, reference_from
-from headrace.drift.watching import Watching
+from headrace.drift.watcher import Watching
 from headrace.drift.window import Window, series
 
 __all__ = [

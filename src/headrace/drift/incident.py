@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from headrace.clock import show_time
-from headrace.drift.track import Moved, Point
+from headrace.drift.series_watch import Moved, Point
 from headrace.drift.window import MEAN, NEW, NOT_ERRORS, NULLS, PSI, SCORE, parts
 from headrace.errors import DataError, shown
 

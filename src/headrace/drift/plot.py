@@ -10,7 +10,7 @@ from html import escape
 
 from headrace.clock import show_time
 from headrace.drift.incident import Alarm, Incident
-from headrace.drift.track import Point
+from headrace.drift.series_watch import Point
 
 WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 15, 40, 40

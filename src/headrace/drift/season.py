@@ -3,7 +3,7 @@
 Learnt once, and not moved afterwards: a baseline that follows its series would follow a slow drift too. The day
 of the week counts when the period has three weeks. Where few windows tell of a slot, it is taken to be like its
 neighbours: each correction is shrunk by how little it rests on. What is left over after the baseline goes to
-`drift.detect`.
+`drift.detector`.
 """
 
 from __future__ import annotations

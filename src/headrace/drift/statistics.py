@@ -14,7 +14,7 @@ import msgspec
 
 from headrace.drift.reference import Reference, text_of
 from headrace.errors import DataError
-from headrace.words import show_count
+from headrace.plural import show_count
 
 
 class Statistics(msgspec.Struct, frozen=True):

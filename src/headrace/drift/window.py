@@ -2,7 +2,7 @@
 
 Each number is a series over the windows. Its name says what it is: "mean of amount", "null rate of country", or just
 "log_loss" for a measure of the model's error. A name that ends in "[country=DE]" is of a segment: segments are not
-watched on their own, they explain what is (`drift.incident`). The series go to `drift.track`.
+watched on their own, they explain what is (`drift.incident`). The series go to `drift.series_watch`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,6 @@ cast, overflow) is null everywhere. Importing this loads no parser; the first `p
 
 from headrace.expression.column import Column
 from headrace.expression.excerpt import underlined
-from headrace.expression.value import Expression, both, either, field, literal, parse, when
+from headrace.expression.expression import Expression, both, either, field, literal, parse, when
 
 __all__ = ["Column", "Expression", "both", "either", "field", "literal", "parse", "underlined", "when"]

@@ -16,7 +16,7 @@ from headrace.expression.cast import DIGITS, cast, positive_zero, whole
 from headrace.expression.coerce import TOO_WIDE, decimal_type, number_kind, written
 from headrace.expression.node import NUMBERS, Call, Literal, Node, Void, article, mistyped
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, make, may_fail, strict
-from headrace.schema.types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type
+from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type
 
 _SIGNED = 34
 """Spark changes signs in 128-bit decimal floating point, which has 34 digits (`Decimal.unary_-`, also in abs)."""

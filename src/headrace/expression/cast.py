@@ -17,7 +17,7 @@ from headrace.clock import parse_timestamp
 from headrace.expression.constant import spark_string
 from headrace.expression.node import Literal, Node, Void, article, mistyped
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, Texts, make, strict, text
-from headrace.schema.types import (
+from headrace.types.field_types import (
     LARGEST_INTEGER,
     SMALLEST_INTEGER,
     Boolean,

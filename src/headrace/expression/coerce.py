@@ -13,7 +13,7 @@ from decimal import Decimal as Exact
 from headrace.expression.cast import cast
 from headrace.expression.node import NUMBERS, Literal, Node, Void, article, mistyped
 from headrace.expression.operation import text
-from headrace.schema.types import Decimal, Float, Integer, Type
+from headrace.types.field_types import Decimal, Float, Integer, Type
 
 CAST_IT = "Write a CAST where the types differ."
 TOO_WIDE = "Cast one side to fewer digits, as in CAST(x AS DECIMAL(18,2)), or to DOUBLE."

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.schema.types import Type
+from headrace.types.field_types import Type
 
 
 @dataclass(frozen=True)
 class Column:
     """The type of a column, and whether it may be null.
 
-    >>> from headrace.schema.types import Integer
+    >>> from headrace.types.field_types import Integer
     >>> Column(Integer(), nullable=True)
     Column(type=Integer(), nullable=True)
     """

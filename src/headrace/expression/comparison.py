@@ -16,7 +16,7 @@ from headrace.errors import ExpressionError
 from headrace.expression.coerce import same, written
 from headrace.expression.node import SCALARS, Call, Literal, Node, article, mistyped
 from headrace.expression.operation import OPERATIONS, Operation, Run, all_null, make, never_null, strict
-from headrace.schema.types import Boolean, Float, String
+from headrace.types.field_types import Boolean, Float, String
 
 Compare = Callable[[Any, Any], bool]
 _PLAIN: dict[str, Compare] = {

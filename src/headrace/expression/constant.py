@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from headrace.clock import show_time
-from headrace.schema.types import NAME, Boolean, Decimal, Float, Integer, String, Type
+from headrace.types.field_types import NAME, Boolean, Decimal, Float, Integer, String, Type
 
 # Names that sqlglot's Spark grammar does not always read as a column.
 _KEYWORDS = """

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.errors import ExpressionError, shown
-from headrace.expression import arithmetic, comparison, logic, moments, nested, numeric, strings
+from headrace.expression import arithmetic, comparison, logic, nested, numeric, strings, timestamps
 from headrace.expression.node import Node, mistyped
-from headrace.schema.types import Boolean, Integer, String
+from headrace.types.field_types import Boolean, Integer, String
 
 MANY = 1_000
 Build = Callable[..., Node]
@@ -25,33 +25,33 @@ FUNCTIONS: dict[str, tuple[Build, int, int]] = {
     "coalesce": (logic.coalesce, 1, MANY),
     "concat": (strings.concat, 1, MANY),
     "contains": (partial(strings.of_strings, "contains", Boolean()), 2, 2),
-    "day": (partial(moments.of_moment, "day"), 1, 1),
-    "dayofweek": (partial(moments.of_moment, "dayofweek"), 1, 1),
+    "day": (partial(timestamps.of_moment, "day"), 1, 1),
+    "dayofweek": (partial(timestamps.of_moment, "dayofweek"), 1, 1),
     "endswith": (partial(strings.of_strings, "endswith", Boolean()), 2, 2),
     "finite": (numeric.finite, 1, 1),
     "floor": (numeric.floor, 1, 1),
     "greatest": (lambda *nodes: comparison.extreme("greatest", nodes), 2, MANY),
-    "hour": (partial(moments.of_moment, "hour"), 1, 1),
+    "hour": (partial(timestamps.of_moment, "hour"), 1, 1),
     "if": (lambda when, then, otherwise: logic.case([(when, then)], otherwise), 3, 3),
     "least": (lambda *nodes: comparison.extreme("least", nodes), 2, MANY),
     "length": (partial(strings.of_strings, "length", Integer()), 1, 1),
     "lower": (partial(strings.of_strings, "lower", String()), 1, 1),
-    "minute": (partial(moments.of_moment, "minute"), 1, 1),
+    "minute": (partial(timestamps.of_moment, "minute"), 1, 1),
     "mod": (partial(arithmetic.arithmetic, "%"), 2, 2),
-    "month": (partial(moments.of_moment, "month"), 1, 1),
+    "month": (partial(timestamps.of_moment, "month"), 1, 1),
     "nullif": (logic.null_if, 2, 2),
     "replace": (partial(strings.of_strings, "replace", String()), 2, 3),
     "round": (numeric.rounded, 1, 2),
-    "second": (partial(moments.of_moment, "second"), 1, 1),
+    "second": (partial(timestamps.of_moment, "second"), 1, 1),
     "size": (nested.size, 1, 1),
     "sqrt": (numeric.square_root, 1, 1),
     "startswith": (partial(strings.of_strings, "startswith", Boolean()), 2, 2),
     "substring": (strings.substring, 2, 3),
     "trim": (partial(strings.of_strings, "trim", String()), 1, 1),
-    "unix_micros": (partial(moments.of_moment, "unix_micros"), 1, 1),
-    "unix_seconds": (partial(moments.of_moment, "unix_seconds"), 1, 1),
+    "unix_micros": (partial(timestamps.of_moment, "unix_micros"), 1, 1),
+    "unix_seconds": (partial(timestamps.of_moment, "unix_seconds"), 1, 1),
     "upper": (partial(strings.of_strings, "upper", String()), 1, 1),
-    "year": (partial(moments.of_moment, "year"), 1, 1),
+    "year": (partial(timestamps.of_moment, "year"), 1, 1),
 }
 
 # Other spellings that Spark has for the same functions.

@@ -13,7 +13,7 @@ from headrace.expression.coerce import same, written
 from headrace.expression.comparison import compare
 from headrace.expression.node import NULL, TRUE, Call, Literal, Node, Void, article, mistyped
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, all_null, flat, make, never_null, strict
-from headrace.schema.types import Boolean, Type
+from headrace.types.field_types import Boolean, Type
 
 
 def _all(args: tuple[Run, ...]) -> Run:

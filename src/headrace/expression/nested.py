@@ -14,7 +14,7 @@ from headrace.expression.coerce import same, written
 from headrace.expression.constant import identifier, quoted
 from headrace.expression.node import SCALARS, Call, Literal, Name, Node, article, mistyped, plain
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, make, may_fail, strict
-from headrace.schema.types import Boolean, Integer, List, String, Struct, Type
+from headrace.types.field_types import Boolean, Integer, List, String, Struct, Type
 
 
 def _held(node: Node, text: str) -> str:

@@ -12,7 +12,7 @@ from decimal import Decimal as Exact
 from typing import Any
 
 from headrace.errors import ExpressionError
-from headrace.schema.types import Boolean, Decimal, Field, Float, Integer, List, String, Struct, Timestamp, Type
+from headrace.types.field_types import Boolean, Decimal, Field, Float, Integer, List, String, Struct, Timestamp, Type
 
 MAX_DEPTH = 100
 MAX_SIZE = 10_000

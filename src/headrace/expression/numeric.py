@@ -17,7 +17,7 @@ from headrace.expression.cast import NOT_FINITE, cast, whole
 from headrace.expression.coerce import decimal_type, written
 from headrace.expression.node import Call, Literal, Node, mistyped
 from headrace.expression.operation import OPERATIONS, Operation, Run, make, strict
-from headrace.schema.types import Decimal, Float, Integer
+from headrace.types.field_types import Decimal, Float, Integer
 
 
 def _magnitude(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from headrace.errors import ExpressionError
 from headrace.expression import constant
 from headrace.expression.node import MAX_DEPTH, MAX_SIZE, Call, Literal, Name, Node
-from headrace.schema.types import Float, Type
+from headrace.types.field_types import Float, Type
 
 Run = Callable[[Mapping[str, Any]], Any]
 Args = tuple[Node, ...]

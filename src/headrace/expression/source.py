@@ -14,7 +14,7 @@ from headrace.errors import ExpressionError, shown
 from headrace.expression.excerpt import excerpt
 from headrace.expression.node import MAX_DEPTH
 from headrace.expression.operation import too_deep
-from headrace.words import show_count
+from headrace.plural import show_count
 
 LONGEST = 10_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "\\": "\\", "'": "'", '"': '"'}

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.expression.coerce import same, written
 from headrace.expression.node import Literal, Node, Void, article, mistyped
 from headrace.expression.operation import OPERATIONS, Operation, as_function, flat, make, may_fail, strict
-from headrace.schema.types import Integer, String, Type
+from headrace.types.field_types import Integer, String, Type
 
 _LOWER, _UPPER = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _TO_LOWER, _TO_UPPER = str.maketrans(_UPPER, _LOWER), str.maketrans(_LOWER, _UPPER)

@@ -1,14 +1,14 @@
 """The counters that stand in the lake's commits: how far archive and imports have come, and what became of the records.
 
-`run.lake_writer` moves them in the commit that adds the files; everybody else only reads them, without Spark.
+`spark.archive.lake_writer` moves them in the commit that adds the files; everybody else only reads them, without Spark.
 """
 
 from __future__ import annotations
 
 from itertools import count, takewhile
 
-from headrace.define.verdict import VERDICTS
 from headrace.lake.table import LakeTable
+from headrace.meaning.verdict_names import VERDICTS
 
 TURN, BATCH, OFFSET, COUNT = "headrace.turn", "headrace.batch", "headrace.offset.", "headrace.count."
 """The turn is moved by every commit, of the archive and of imports (`lake.imports`) alike."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace.config import Config, resolved
+from headrace.config.config import Config, resolved
 from headrace.define.dimension import Dimension
 from headrace.errors import DataError, did_you_mean, shown
 
@@ -43,7 +43,7 @@ def place_of(config: Config, dimension: Dimension) -> Place:
 
     >>> import headrace as hr
     >>> from pathlib import Path
-    >>> from headrace.config import parse
+    >>> from headrace.config.config import parse
     >>> fields = {"merchant": str, "risk": float}
     >>> merchants = hr.dimension("merchants", "m.parquet", by="merchant", fields=fields, valid_from="since")
     >>> place_of(parse('[project]\\nname = "shop"', Path("shop"), {}), merchants).address

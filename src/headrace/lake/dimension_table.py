@@ -10,12 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.codec.json.rules import EARLIEST, LATEST
 from headrace.define.dimension import Dimension
 from headrace.define.dimension_rows import two_rows
 from headrace.errors import DataError, shown
-from headrace.schema.json_rules import EARLIEST, LATEST
-from headrace.schema.types import Boolean, Decimal, Field, Float, Integer, List, String, Timestamp, Type, arrow_type
-from headrace.words import show_count
+from headrace.plural import show_count
+from headrace.types.field_types import (
+    Boolean,
+    Decimal,
+    Field,
+    Float,
+    Integer,
+    List,
+    String,
+    Timestamp,
+    Type,
+    arrow_type,
+)
 
 if TYPE_CHECKING:
     import numpy as np

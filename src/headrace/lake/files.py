@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from headrace.codec.json.rules import LATEST
 from headrace.lake.layout import Shape
-from headrace.schema.json_rules import LATEST
 
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 64 * 1024 * 1024

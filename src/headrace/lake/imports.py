@@ -1,6 +1,6 @@
 """What the lake's commits say of imports: each has a number, a partition below zero, and counters of its own.
 
-`run.history` moves them. They are apart from the archive's, which count records of the log alone.
+`spark.imports.history_import` moves them. They are apart from the archive's, which count records of the log alone.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.define.verdict import VERDICTS
 from headrace.lake.counters import EARLIER_COPIES, position
 from headrace.lake.table import LakeTable
+from headrace.meaning.verdict_names import VERDICTS
 
 IMPORTS, IMPORT = "headrace.imports", "headrace.import."
 """How many imports there are, and what the counters of each begin with."""

@@ -82,7 +82,7 @@ def silver_shape(stream: Stream) -> Shape:
     """
     import pyarrow as pa
 
-    from headrace.schema.types import arrow_type
+    from headrace.types.field_types import arrow_type
 
     fields = [(field.name, _nullable(arrow_type(field.type))) for field in stream.schema]
     schema = pa.schema([*fields, *_arrow(SILVER_COLUMNS)])

@@ -2,12 +2,12 @@
 
 The log is the truth; everything downstream is a fold of it. `protocol` says what a log does, `memory`, `embedded` and
 `kafka` are logs that do it (the last is imported from its own module, because it needs a package of its own), `follow`
-tails any of them. What a record's bytes mean is `schema`'s business; Spark reads logs through `run.records`.
+tails any of them. What a record's bytes mean is `schema`'s business; Spark reads logs through `spark.records`.
 """
 
 from __future__ import annotations
 
-from headrace.log.embedded import EmbeddedLog
+from headrace.log.embedded.log import EmbeddedLog
 from headrace.log.follow import follow
 from headrace.log.memory import MemoryLog
 from headrace.log.protocol import Log

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
-from headrace.log.appending import Appended, Appending
+from headrace.log.pending_append import Appended, Appending
 from headrace.log.protocol import READ_BYTES
 from headrace.log.record import Headers, Message, Position, Record
 

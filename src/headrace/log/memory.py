@@ -14,8 +14,8 @@ from headrace.clock import Clock, SystemClock
 from headrace.log.base import LogBase
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
+from headrace.log.read_slice import Span
 from headrace.log.record import Message, Position, Record, sizes
-from headrace.log.slice import Span
 from headrace.log.topic import FOREVER, Retention, Topic, agree, check_limit, check_name, check_offset, unknown
 
 

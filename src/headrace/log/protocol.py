@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from headrace.log.appending import Appending
+from headrace.log.pending_append import Appending
 from headrace.log.record import Headers, Message, Position, Record
 from headrace.log.topic import FOREVER, Retention, Topic
 

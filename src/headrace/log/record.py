@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from headrace.errors import DataError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 Headers = tuple[tuple[str, bytes], ...]
 

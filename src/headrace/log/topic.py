@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.clock import DAY, duration
 from headrace.errors import ConfigError, DataError, did_you_mean, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 MOST_PARTITIONS = 1024

@@ -6,7 +6,7 @@ Spark 4.3 (see ARCHITECTURE.md); what was not tried there counts as "no" until i
 
 from __future__ import annotations
 
-from headrace.config import Config
+from headrace.config.config import Config
 from headrace.errors import ConfigError, shown
 
 MODES = ("batch", "micro-batch", "real-time")

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.config import Config
+from headrace.config.config import Config
 from headrace.errors import ConfigError, DataError, shown
-from headrace.words import show_count
+from headrace.plural import show_count
 
 READ, WRITE, ADMIN = "read", "write", "admin"
 ROLES = (READ, WRITE, ADMIN)

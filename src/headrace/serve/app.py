@@ -30,26 +30,26 @@ from starlette.types import Receive, Scope, Send
 
 from headrace.clock import show_time
 from headrace.errors import DataError, DiskFullError, HeadraceError, shown
+from headrace.read import key as keys
+from headrace.read.catalog import Readable, key_from_json
+from headrace.read.reader import Answer, Reader
 from headrace.serve import batch as batches
-from headrace.serve import key as keys
-from headrace.serve import scoring as scores
-from headrace.serve.answering import encode, json_answer, told
 from headrace.serve.body import events_of, read_body, refuse_too_large
-from headrace.serve.events import Accepted, Intake
-from headrace.serve.front import Front, Standing
-from headrace.serve.gate import done_within, sent_within
+from headrace.serve.event_intake import Accepted, Intake
+from headrace.serve.feature_reads import FLAG, Reads, staleness
+from headrace.serve.feature_reads import told as told_of
 from headrace.serve.limits import BusyError, Limits, Take, refuse_when_behind, room_for
-from headrace.serve.looks import Looks
-from headrace.serve.past import Past, moment_of
-from headrace.serve.readable import Readable, key_from_json
-from headrace.serve.reading import Answer, Reader
-from headrace.serve.reads import FLAG, Reads, staleness
-from headrace.serve.reads import told as told_of
-from headrace.serve.samples import Samples
-from headrace.serve.scoring_lineup import Served
-from headrace.serve.scoring_rows import TRIES, Scoring
-from headrace.serve.watch import Watch
-from headrace.store.changelog import KeyPart
+from headrace.serve.middleware import Front, Standing
+from headrace.serve.past_reads import Past, moment_of
+from headrace.serve.request_queue import done_within, sent_within
+from headrace.serve.responses import encode, json_answer, told
+from headrace.serve.scoring import route as scores
+from headrace.serve.scoring.lineup import Served
+from headrace.serve.scoring.rows import TRIES, Scoring
+from headrace.serve.served_samples import Samples
+from headrace.serve.status_routes import Looks
+from headrace.serve.status_view import Watch
+from headrace.tiles.changelog import KeyPart
 
 FEATURES, SCORE = b"/v1/features/", "/v1/score/"
 

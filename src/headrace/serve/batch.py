@@ -21,13 +21,13 @@ import msgspec
 
 from headrace.clock import show_time
 from headrace.errors import DataError, HeadraceError, shown
-from headrace.serve.answering import error_json, status_of
-from headrace.serve.readable import Readable, key_from_json
-from headrace.serve.reading import Answer
-from headrace.serve.reads import Reads, staleness, told
-from headrace.serve.row import RequestValues
-from headrace.store.changelog import KeyPart
-from headrace.words import show_count
+from headrace.plural import show_count
+from headrace.read.catalog import Readable, key_from_json
+from headrace.read.feature_row import RequestValues
+from headrace.read.reader import Answer
+from headrace.serve.feature_reads import Reads, staleness, told
+from headrace.serve.responses import error_json, status_of
+from headrace.tiles.changelog import KeyPart
 
 SLICE = 20
 """Keys read before others have their turn: about a millisecond."""

@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from headrace.errors import DataError, shown
+from headrace.plural import show_count
 from headrace.serve.limits import Take
-from headrace.words import show_count
 
 LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
 """Content types that say: one event a line."""

@@ -15,9 +15,9 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headrace.errors import DataError
-from headrace.serve.answering import ALWAYS, encode
+from headrace.serve.fast_path import Shortcuts, Straight
 from headrace.serve.metrics import Metrics
-from headrace.serve.straight import Shortcuts, Straight
+from headrace.serve.responses import ALWAYS, encode
 
 LARGEST_HEAD = 64 * 1024
 """Bytes of a request's line and headers."""

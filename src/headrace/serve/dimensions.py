@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.clock import SECOND, Clock, SystemClock, show_time
-from headrace.config import Config
+from headrace.config.config import Config
 from headrace.define.dimension import Dimension
 from headrace.errors import HeadraceError, MachineError
 from headrace.lake.dimension import Place, look, place_of, read
 from headrace.plan.model import Plan
-from headrace.serve.dimension_index import DimensionIndex
+from headrace.read.dimension_index import DimensionIndex
+from headrace.read.reader import Answer
 from headrace.serve.metrics import Metrics
-from headrace.serve.reading import Answer
-from headrace.store.changelog import Key
+from headrace.tiles.changelog import Key
 
 TABLE = "table"
 """The mode of an answer from a dimension."""

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from headrace.clock import SECOND
-from headrace.config import Config
+from headrace.config.config import Config
 from headrace.errors import DiskFullError, HeadraceError, MachineError
-from headrace.words import show_count
+from headrace.plural import show_count
 
 SOONEST, LATEST = 1, 60
 """Seconds that a producer is asked to wait, at the least and at the most."""

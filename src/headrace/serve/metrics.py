@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from headrace.serve import scoring_metrics
+from headrace.serve.scoring import metrics as scoring_metrics
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that must name the folder before a process that shares it loads this module."""

@@ -14,21 +14,21 @@ from typing import Any
 
 import msgspec
 
+from headrace.alarms.alarm import Alarm, full_alarm
 from headrace.clock import MINUTE, SECOND, Clock, show_time
-from headrace.config import Names
+from headrace.config.config import Names
 from headrace.define.view import View
 from headrace.disk import LEAST, free_bytes
 from headrace.errors import DiskFullError, HeadraceError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
+from headrace.read.reader import Reader
 from headrace.serve.limits import Behind
-from headrace.serve.reading import Reader
-from headrace.serve.watch import ANSWERED, READS
+from headrace.serve.status_view import ANSWERED, READS
 from headrace.standing import alarms, streams
-from headrace.store.latency import KEPT, Latency, told
-from headrace.store.materialise import Materialiser
+from headrace.store.materializer import Materialiser
+from headrace.tiles.latency import KEPT, Latency, told
 from headrace.topics import STATUS, last_status
-from headrace.watch.alarm import Alarm, full_alarm
 
 TICK = 0.25
 """Seconds between two looks."""

@@ -11,14 +11,14 @@ from urllib.parse import quote
 
 from headrace.define.model import Model
 from headrace.plan.model import Plan
+from headrace.plural import show_count
+from headrace.read.catalog import Readable, readables
+from headrace.read.reader import Reader
 from headrace.serve import openapi_models as models
 from headrace.serve import openapi_types as shapes
 from headrace.serve.limits import Limits
 from headrace.serve.openapi_types import Json
-from headrace.serve.readable import Readable, readables
-from headrace.serve.reading import Reader
 from headrace.store.memory import MemoryStore
-from headrace.words import show_count
 
 STALE: Json = {
     "name": "stale",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from headrace.define.model import Model
+from headrace.read.catalog import Readable
 from headrace.serve import openapi_types as shapes
 from headrace.serve.limits import Limits
 from headrace.serve.openapi_types import Json
-from headrace.serve.readable import Readable
 
 NOTHING: Json = {"type": "object", "maxProperties": 0}
 VERSION: Json = {"type": "integer", "description": "A version that serves; left out, the key decides."}

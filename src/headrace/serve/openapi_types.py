@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.clock import parse_timestamp
+from headrace.codec.json.json_schema import json_schema
 from headrace.define.dimension import Attribute, Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.view import Feature, Selection
 from headrace.errors import DataError
-from headrace.schema.json_schema import json_schema
-from headrace.schema.types import Boolean, Decimal, Integer, List, Schema, Struct, Timestamp, Type
-from headrace.serve.answering import error_json
+from headrace.read.answer_json import answer_json
+from headrace.read.catalog import Readable
+from headrace.read.reader import REQUEST, Reader
 from headrace.serve.dimensions import TABLE, answer
-from headrace.serve.form import answer_json
-from headrace.serve.readable import Readable
-from headrace.serve.reading import REQUEST, Reader
+from headrace.serve.responses import error_json
+from headrace.types.field_types import Boolean, Decimal, Integer, List, Schema, Struct, Timestamp, Type
 
 Json = dict[str, Any]
 AT = "2026-01-01T12:00:00Z"

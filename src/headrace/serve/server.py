@@ -15,23 +15,23 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from headrace.atomic_file import write_or_overwrite
 from headrace.clock import Clock, SystemClock
-from headrace.config import Names, names
+from headrace.config.config import Names, names
 from headrace.errors import ConfigError, DiskFullError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
-from headrace.serve.beside import JOIN, Beside, Work, once
-from headrace.serve.counts import counts_folder
+from headrace.read.reader import Reader
+from headrace.serve.background import JOIN, Beside, Work, once
+from headrace.serve.metrics_folder import counts_folder
 from headrace.serve.monitor import Monitor
-from headrace.serve.reading import Reader
-from headrace.serve.terms import terms_of
+from headrace.serve.server_options import terms_of
 from headrace.serve.worker import Loaded, worker_of
 from headrace.serve.workers import Workers
-from headrace.store.materialise import Materialiser
-from headrace.store.opening import open_store
+from headrace.store.materializer import Materialiser
+from headrace.store.open import open_store
 from headrace.store.protocol import Store
 from headrace.topics import RUNS, create, open_log, topics
-from headrace.whole import write_or_overwrite
 
 BACKLOG = 1_024
 READY_FILE = "run/serve.json"

@@ -20,21 +20,21 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
-from headrace.config import Config, names
+from headrace.config.config import Config, names
 from headrace.errors import HeadraceError
 from headrace.machine import collect_seldom
 from headrace.plan.model import Plan
-from headrace.printable import quote_logs
-from headrace.serve.answers import Answering, ids_of, lake_of, serve
+from headrace.read.reader import Reader
+from headrace.safe_text import quote_logs
 from headrace.serve.dimensions import dimensions_of
-from headrace.serve.heard import Heard
+from headrace.serve.http_server import Answering, ids_of, lake_of, serve
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
-from headrace.serve.reading import Reader
-from headrace.serve.scoring_models import models_of
-from headrace.serve.terms import terms_of
+from headrace.serve.scoring.models import models_of
+from headrace.serve.server_options import terms_of
+from headrace.serve.worker_pipe import Heard
 from headrace.serve.workers import Target
-from headrace.store.opening import look_into
+from headrace.store.open import look_into
 from headrace.topics import open_log
 
 _logger = logging.getLogger(__name__)

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from headrace.errors import MachineError
 from headrace.serve import metrics
-from headrace.serve.heard import Beat, Word
 from headrace.serve.monitor import Monitor
-from headrace.serve.watch import ANSWERED
+from headrace.serve.status_view import ANSWERED
+from headrace.serve.worker_pipe import Beat, Word
 
 SHORT = 10.0
 """Seconds of life that are too few."""

@@ -1,1 +1,1 @@
-"""The Spark process: pipeline, archive, late lane and evaluation as components of one driver with one session."""
+"""Spark: sessions, sources, admission and tiles, and a folder for each application. Only here is pyspark imported."""

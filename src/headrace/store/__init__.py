@@ -2,18 +2,18 @@
 
 A store is a fold of the changelog that can be thrown away and filled again. `changelog` says what the rows are,
 `protocol` what a store does, `memory`, `lmdb` and `redis` are three that do it, `opening` opens the one that is set,
-`materialise` fills any of them from a log. What the partial columns of a tile mean is not known here: `serve.reading`
+`materialise` fills any of them from a log. What the partial columns of a tile mean is not known here: `read.reader`
 merges them into feature values.
 """
 
 from __future__ import annotations
 
-from headrace.store.changelog import Gone, HandOver, ProgressRow, Row, TileRow, decode, encode
-from headrace.store.lmdb import LmdbStore
-from headrace.store.materialise import Materialiser
+from headrace.store.lmdb.store import LmdbStore
+from headrace.store.materializer import Materialiser
 from headrace.store.memory import MemoryStore
 from headrace.store.protocol import Stats, Store, StoredTile
-from headrace.store.redis import RedisStore
+from headrace.store.redis.store import RedisStore
+from headrace.tiles.changelog import Gone, HandOver, ProgressRow, Row, TileRow, decode, encode
 
 __all__ = [
     "Gone",

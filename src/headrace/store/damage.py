@@ -22,12 +22,12 @@ import sys
 import time
 from pathlib import Path
 
+from headrace.atomic_file import write_whole
 from headrace.disk import HINT
 from headrace.errors import DiskFullError, HeadraceError
 from headrace.faults import NO_FAULTS, FaultPoints
-from headrace.store.environment import DATA, Environment
-from headrace.store.value import DamagedError, unsealed
-from headrace.whole import write_whole
+from headrace.store.lmdb.environment import DATA, Environment
+from headrace.store.row_bytes import DamagedError, unsealed
 
 LOOK = 120.0
 """Seconds that a look at all rows may take; a store so large that it takes longer is used as it is."""

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from headrace.store.changelog import Gone, HandOver, Key, ProgressRow, Row, TileRow
-from headrace.store.expiry import horizons, other_base, outgrown
-from headrace.store.growth import MOST
-from headrace.store.identity import prefix_of, run_of
-from headrace.store.levels import BASE, END, EVER, FIRST, Band, Fold, Layout, Piece
 from headrace.store.memory_key import KeyInMemory
 from headrace.store.protocol import Found, Stats, StoredTile
-from headrace.store.runs import chosen
+from headrace.tiles.changelog import Gone, HandOver, Key, ProgressRow, Row, TileRow
+from headrace.tiles.expiry import horizons, other_base, outgrown
+from headrace.tiles.identity import prefix_of, run_of
+from headrace.tiles.level_growth import MOST
+from headrace.tiles.levels import BASE, END, EVER, FIRST, Band, Fold, Layout, Piece
+from headrace.tiles.run_choice import chosen
 
 
 class MemoryStore:

@@ -6,11 +6,11 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 
 from headrace.errors import HeadraceError
-from headrace.store.changelog import TileRow
-from headrace.store.expiry import ON_TIME
-from headrace.store.growth import FRESH, Growth, grown, unreadable
-from headrace.store.levels import BASE, FIRST, Band, Fold, Layout, Piece, cover
 from headrace.store.protocol import StoredTile
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.expiry import ON_TIME
+from headrace.tiles.level_growth import FRESH, Growth, grown, unreadable
+from headrace.tiles.levels import BASE, FIRST, Band, Fold, Layout, Piece, cover
 
 Place = tuple[int, int, str]
 """A row's start, its level (negative: the coarsest comes first) and its lane."""

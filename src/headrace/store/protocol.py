@@ -16,8 +16,8 @@ from typing import Protocol
 
 import msgspec
 
-from headrace.store.changelog import HandOver, Key, ProgressRow, Row
-from headrace.store.levels import END, FIRST, Band, Fold, Layout, Piece
+from headrace.tiles.changelog import HandOver, Key, ProgressRow, Row
+from headrace.tiles.levels import END, FIRST, Band, Fold, Layout, Piece
 
 
 class StoredTile(msgspec.Struct, frozen=True, gc=False):

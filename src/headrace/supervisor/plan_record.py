@@ -1,7 +1,8 @@
 """What each process of a project runs, held against what its files say now.
 
 A process writes the outline of its plan when it starts (`record_plan`). `headrace status` loads the definitions and
-compares; the supervisor asks it to whenever a file was edited (`supervisor.edits`), so that the page shows it too.
+compares; the supervisor asks it to whenever a file was edited (`supervisor.file_changes`), so that the page shows it
+too.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headrace.atomic_file import write_whole
 from headrace.errors import HeadraceError
 from headrace.plan.model import Plan
 from headrace.plan.outline import Outline, difference, outline
-from headrace.supervisor.place import Place
-from headrace.whole import write_whole
+from headrace.processes.state_folder import Place
 
 RESTART = "`headrace down` and `headrace up` run what is written."
 CURRENT: Mapping[str, Any] = {"older": [], "changes": [], "error": None, "says": ""}

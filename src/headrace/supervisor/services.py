@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.backoff import LONGEST, LOOP_EXITS, LOOP_SECONDS, Backoff
-from headrace.config import Config
+from headrace.config.config import Config
 from headrace.disk import has_room, translated
 from headrace.errors import DiskFullError, HeadraceError, MachineError
-from headrace.kafka import broker, jars
-from headrace.local import redis, service
-from headrace.local.service import Service
-from headrace.log import kafka_client
-from headrace.store import redis_client
+from headrace.log.kafka import client as kafka_client
+from headrace.processes import broker, jars, redis, service
+from headrace.processes.backoff import LONGEST, LOOP_EXITS, LOOP_SECONDS, Backoff
+from headrace.processes.service import Service
+from headrace.store.redis import client as redis_client
 from headrace.topics import broker_folder
 
 Say = Callable[[str], None]

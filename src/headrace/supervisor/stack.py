@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from headrace.config import Config, names
+from headrace.config.config import Config, names
 from headrace.errors import ConfigError, DiskFullError, HeadraceError, shown
 from headrace.log.protocol import Log
-from headrace.supervisor.child import Child
-from headrace.supervisor.place import Place
+from headrace.processes.child import Child
+from headrace.processes.state_folder import Place
 from headrace.topics import STATUS, last_status
 
 HTTP_TIMEOUT = 1.0

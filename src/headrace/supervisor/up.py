@@ -12,19 +12,20 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from headrace.config import names
+from headrace.config.config import names
 from headrace.disk import refuse_full
 from headrace.errors import ProjectError
 from headrace.log.protocol import Log
+from headrace.processes import log_file, process_identity, state_folder
+from headrace.processes.process_identity import KILLED
+from headrace.processes.signals import Signals
+from headrace.processes.state_folder import Place
 from headrace.project import Project
-from headrace.serve.terms import refuse_unusable
-from headrace.supervisor import logfile, place, process, stack
-from headrace.supervisor.edits import EditWatch
-from headrace.supervisor.place import Place
-from headrace.supervisor.process import KILLED
+from headrace.serve.server_options import refuse_unusable
+from headrace.supervisor import stack
+from headrace.supervisor.file_changes import EditWatch
 from headrace.supervisor.services import Say, Services
-from headrace.supervisor.signals import Signals
-from headrace.supervisor.supervise import GRACE, Supervisor
+from headrace.supervisor.supervisor import GRACE, Supervisor
 from headrace.topics import STATUS, create, open_log, topics
 
 STARTING_LOOK, READY_LOOK = 0.1, 0.5
@@ -53,10 +54,10 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
     refuse_full(names(config).path())
     refuse_unusable(config)
     project.register_schemas()
-    where = place.place(config)
+    where = state_folder.place(config)
     chosen = config.port if port is None else port
-    with place.locked(where):
-        orphans = place.end_left(where, grace=GRACE)
+    with state_folder.locked(where):
+        orphans = state_folder.end_left(where, grace=GRACE)
         if orphans:
             say(f"ended {orphans} that an earlier `headrace up` had left running")
         if chosen:
@@ -113,16 +114,16 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
 
     The result is 0, or the exit code of a supervisor that gave up.
     """
-    held = place.holder(where)
+    held = state_folder.holder(where)
     if held is not None:
         hint = "See it with `headrace status`, or end it with `headrace down`."
         raise ProjectError("already-running", "The project is already up.", got=f"pid {held.pid}", hint=hint)
     refuse_full(where.data)
     log = where.log(SUPERVISOR)
     log.parent.mkdir(parents=True, exist_ok=True)
-    logfile.rotate(log)
+    log_file.rotate(log)
     with log.open("ab") as output:
-        lines = logfile.follow({SUPERVISOR: log}, lambda: _over(started))
+        lines = log_file.follow({SUPERVISOR: log}, lambda: _over(started))
         started = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -151,11 +152,11 @@ def _over(started: subprocess.Popen[bytes]) -> bool:
 
 def down(where: Place) -> int:
     """End a project's supervisor and whatever it left behind; says how many processes there were."""
-    found = place.recorded(where)
-    held = place.holder(where)
+    found = state_folder.recorded(where)
+    held = state_folder.holder(where)
     if held is not None:
         found.append(held)
-        process.send(held, signal.SIGTERM)
-        if not process.gone([held], within=GRACE + 2 * KILLED):
-            process.send(held, signal.SIGKILL)
-    return max(len(found), place.end_left(where, grace=GRACE))
+        process_identity.send(held, signal.SIGTERM)
+        if not process_identity.gone([held], within=GRACE + 2 * KILLED):
+            process_identity.send(held, signal.SIGKILL)
+    return max(len(found), state_folder.end_left(where, grace=GRACE))

@@ -8,8 +8,8 @@
     results, manifest       data and manifest in a folder, from which it can be made again
     made, making, again     all of it in order
 
-Values come from `run.training`, on-demand features from `run.on_demand`. `headrace training-set` is the command line.
-Importing this loads no engine.
+Values come from `spark.training.features`, on-demand features from `spark.on_demand`. `headrace training-set` is the
+command line. Importing this loads no engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.public import check_call
+from headrace.public_calls import check_call
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,8 +79,8 @@ def training_set(
         The session to use, whose workers have Headrace installed; otherwise that of the spine, or one that is active,
         or a local one.
     """
-    from headrace.training.made import made
-    from headrace.training.wish import wish
+    from headrace.training.request import wish
+    from headrace.training.result import made
 
     asked = wish(
         features,

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.audit.freshness import Age, Ages
-from headrace.define.exact import Key, Moment
+from headrace.asof.lake import PLACE, Past
 from headrace.lake.layout import SILVER
-from headrace.lake.past import PLACE, Past
-from headrace.lake.place import look
+from headrace.lake.location import look
+from headrace.meaning.exact import Key, Moment
 from headrace.project import Project
+from headrace.skew.freshness import Age, Ages
 from headrace.training.manifest import DATA, read_manifest
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What a training set is, as its folder says: from what it was made, by which definitions, and what is in it.
 
-From a manifest the same set can be made again (`training.again`). It is written last and in one step: a folder without
-one holds no training set.
+From a manifest the same set can be made again (`training.reproduce`). It is written last and in one step: a folder
+without one holds no training set.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.atomic_file import write_whole
 from headrace.clock import show_time
 from headrace.errors import DataError, shown
-from headrace.plan.decide import digests, on_demand_digest
+from headrace.plan.feature_digest import digests, on_demand_digest
 from headrace.plan.model import Plan
-from headrace.training.asked import Asked
-from headrace.training.lake import Tables
+from headrace.training.feature_columns import Asked
+from headrace.training.lake_tables import Tables
 from headrace.version import VERSION
-from headrace.whole import write_whole
 
 if TYPE_CHECKING:
-    from headrace.training.making import Ready
+    from headrace.training.build import Ready
 
 FILE, DATA = "manifest.json", "data"
 FORM = 1

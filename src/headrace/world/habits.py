@@ -13,7 +13,7 @@ import numpy as np
 
 from headrace.clock import HOUR, MINUTE, SECOND
 from headrace.errors import DataError
-from headrace.words import show_count
+from headrace.plural import show_count
 from headrace.world import places, visits
 from headrace.world.chance import Chance, Flags, Ints, spread
 from headrace.world.people import FROM_HOME, IN_TOWN, People, awake

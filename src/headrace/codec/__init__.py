@@ -1,0 +1,1 @@
+"""Records as bytes: JSON, Avro, the Confluent framing, and schema registries."""

@@ -1,0 +1,1 @@
+"""JSON records: one strict meaning, read in Python and as Spark SQL, and written."""

@@ -1,0 +1,1 @@
+"""Schema registries: files in the project, or a server that speaks the Confluent protocol."""

@@ -1,8 +1,0 @@
-"""The verdicts: every record gets exactly one. Who gives them is `run.verdict` and `run.admit`."""
-
-from __future__ import annotations
-
-VERDICTS = ("malformed", "invalid", "future", "late", "duplicate", "admitted")
-"""In the order in which they are tested."""
-DEAD = ("malformed", "invalid", "future")
-"""Those whose records become dead letters."""

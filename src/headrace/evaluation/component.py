@@ -1,0 +1,142 @@
+"""Evaluation, a component: a look at every label, again and again, and the newest figures in the status.
+
+A look that cannot be taken, because the lake is away or another one is under way, is taken
+later; nothing is lost by that.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from headrace.alarms.alarm import Alarm
+from headrace.clock import Clock
+from headrace.config.config import Config, models_folder, names, resolved
+from headrace.define.label import Label
+from headrace.drift.incident import Incident
+from headrace.errors import HeadraceError
+from headrace.evaluation.alerts import tell
+from headrace.evaluation.cells import Cells
+from headrace.evaluation.drift_watch import spread_table, under_way, watch, watched_models
+from headrace.evaluation.evaluation_pass import take_a_look
+from headrace.evaluation.report import overall
+from headrace.evaluation.webhook import Webhook
+from headrace.models.registry import Registry
+from headrace.plan.model import Plan
+from headrace.topics import STATUS, create, open_log, topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COMPONENT = "evaluate"
+SECRET = "alerts.secret"
+FIGURES = ("count", "states", "coverage", "precision", "recall", "auc", "log_loss", "brier", "mae", "rmse")
+
+_logger = logging.getLogger(__name__)
+
+
+class Evaluating:
+    """Looks at the labels of a project, and at its models for drift, as time goes by."""
+
+    pause = 1.0
+
+    def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
+        log = open_log(config, clock)
+        self._plan, self._config, self._log, self._session, self._clock = plan, config, log, session, clock
+        create(log, topics(plan, names(config), config.partitions))
+        self.looks, self._due = 0, 0
+        self._told: dict[str, Any] = {}
+        self._incidents: list[Incident] = []
+        self._registry = Registry(models_folder(config), clock)
+        self._webhook = Webhook(config, log, clock, resolved({SECRET: config.webhook_secret}, os.environ)[SECRET])
+        for label in plan.labels:
+            self._read(label)
+        self.tell()
+
+    def step(self) -> bool:
+        """Look when it is time, and tell how it stands."""
+        now = self._clock.now()
+        if now >= self._due:
+            self._due = now + self._config.evaluate_every
+            self._count()
+            for label in self._plan.labels:
+                self._look(label)
+            self._watch()
+            self.looks += 1
+        self._webhook.step()
+        self.tell()
+        return False
+
+    def is_ready(self) -> bool:
+        """Always: predictions and labels wait in the lake."""
+        return True
+
+    def stop(self) -> None:
+        """Give back the log. A look that was cut off is taken again."""
+        self._log.close()
+
+    def _count(self) -> None:
+        """Count what models were given since; before labels are joined, so that all that is counted has been joined."""
+        try:
+            for model in watched_models(self._plan, self._config):
+                spread_table(self._plan, self._config, model).look(self._session, self._registry)
+        except HeadraceError as error:
+            _logger.warning("nothing was counted for drift: %s", error)
+
+    def _watch(self) -> None:
+        """Look for drift, and tell of incidents that are new."""
+        found: list[Incident] = []
+        try:
+            for model in watched_models(self._plan, self._config):
+                for each in watch(self._plan, self._config, self._log, self._registry, model):
+                    found += each.incidents
+            tell(self._config, self._log, found)
+        except HeadraceError as error:
+            _logger.warning("nothing was looked at for drift: %s", error)
+            return
+        self._incidents = found
+
+    def _look(self, label: Label) -> None:
+        began = time.monotonic()
+        try:
+            found = take_a_look(self._session, self._config, self._log, label, self._clock)
+        except HeadraceError as error:
+            _logger.warning("label %s was not looked at: %s", label.name, error)
+            return
+        if found.restated:
+            self._read(label)
+            _logger.info("%s: %d cells in %.1f s", label.name, len(found.restated), time.monotonic() - began)
+
+    def _read(self, label: Label) -> None:
+        """The figures of a label as they are kept, for the status."""
+        told = overall(label, Cells(self._config, label))
+        versions = {
+            str(each["version"]): {name: each[name] for name in FIGURES if name in each} for each in told["versions"]
+        }
+        self._told[label.name] = {"model": label.model.name, "known_until": told["known_until"], "versions": versions}
+
+    def tell(self) -> None:
+        """Say in the status topic how good predictions were."""
+        now = self._clock.now()
+        told = {"component": COMPONENT, "at": now, "looks": self.looks, "labels": self._told, "alarms": self._alarms()}
+        topic = names(self._config).topic(STATUS)
+        self._log.append(topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+
+    def _alarms(self) -> list[dict[str, Any]]:
+        """Incidents that nobody has closed, and that are not over by themselves."""
+        return [
+            Alarm(
+                each.model, None, "drift", None, None, each.since, f"{each.says} `headrace incidents show {each.id}`"
+            ).as_json()
+            for each in self._incidents
+            if under_way(each)
+        ]
+
+
+def is_needed(plan: Plan, config: Config) -> bool:
+    """Whether labels say what became of predictions, or models that score a stream are watched for drift."""
+    scores = any(model.stream is not None for model in plan.models)
+    return bool(plan.labels) or (scores and config.drift.watch == "all")

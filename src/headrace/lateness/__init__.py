@@ -1,0 +1,1 @@
+"""How late events arrive, and which allowed lateness to choose."""

@@ -1,0 +1,1 @@
+"""The embedded log: a folder with one SQLite file for each topic."""

@@ -1,0 +1,1 @@
+"""The meaning of the language in plain Python, without an engine. Every engine is held to it."""

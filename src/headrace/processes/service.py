@@ -1,0 +1,247 @@
+"""A service in a folder of its own: started, found again by whoever knows the folder, asked to end and then killed.
+
+    lock         inherited, locked, by the service's own process: it says whether the service runs, however it ended
+    NAME.json    where it listens, its pid, and whether it was told to stop
+    NAME.log     what it says; what it said the last time is in NAME.log.1
+
+It goes on when whoever started it ends. What is started, and how one knows that it is ready, is its own module's
+business: `processes.redis`, `processes.broker`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from headrace.atomic_file import write_or_overwrite
+from headrace.errors import HeadraceError, MachineError, shown
+from headrace.processes.ports import HOST, last_or_free, refuse_taken
+
+STARTING, STOPPING, KILLED = 60.0, 20.0, 5.0
+SETTLED = 1.0
+"""Seconds within which whoever only looks at a lock has let go of it."""
+LOOK = 0.05
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service: where it keeps everything, what people call it, and the verb that starts and stops it.
+
+    >>> Service(Path("data/kafka"), "broker", "kafka").log.as_posix()
+    'data/kafka/broker.log'
+    """
+
+    folder: Path
+    name: str
+    verb: str
+
+    @property
+    def lock(self) -> Path:
+        """Locked while it runs."""
+        return self.folder / "lock"
+
+    @property
+    def file(self) -> Path:
+        """What is known of it."""
+        return self.folder / f"{self.name.lower()}.json"
+
+    @property
+    def log(self) -> Path:
+        """What it says."""
+        return self.folder / f"{self.name.lower()}.log"
+
+    @property
+    def log_before(self) -> Path:
+        """What it said the last time: why it ended may be there."""
+        return self.log.with_name(f"{self.log.name}.1")
+
+
+@dataclass(frozen=True)
+class Running:
+    """A service that runs."""
+
+    address: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the file says: no pid while it is being started."""
+
+    address: str
+    pid: int | None
+    stopped: bool
+
+
+def running(service: Service) -> Running | None:
+    """The service if it runs, else None."""
+    try:
+        with service.lock.open("rb") as file:
+            # Shared: two that look at once must not take each other for the service.
+            if _take(file.fileno(), fcntl.LOCK_SH):
+                return None
+    except OSError:
+        return None
+    known = _read(service)
+    return None if known is None or known.pid is None else Running(known.address, known.pid)
+
+
+def expected(service: Service) -> str | None:
+    """Where it runs, or where it will be again: None for one that was never started, or that was told to stop.
+
+    One that was killed, or that a restart of the machine has ended, keeps its address.
+    """
+    known = _read(service)
+    return None if known is None or known.stopped else known.address
+
+
+@contextlib.contextmanager
+def claimed(service: Service) -> Iterator[int]:
+    """Be the one that starts the service; gives the lock to hand on to `launch`.
+
+    One that runs, or that another process is just starting, is refused. After a failure all is as it was before.
+    """
+    service.folder.mkdir(parents=True, exist_ok=True)
+    with service.lock.open("ab") as lock:
+        _claim(service, lock.fileno())
+        before = _read(service)
+        if before is not None:
+            if before.pid is not None:
+                # If this very process had started it: it is collected here at the latest.
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(before.pid, os.WNOHANG)
+            # Nobody may take the old pid for the service's own while the lock is held.
+            _write(service, replace(before, pid=None))
+        try:
+            yield lock.fileno()
+        except BaseException:
+            if before is None:
+                service.file.unlink(missing_ok=True)
+            else:
+                _write(service, before)
+            raise
+
+
+def port_for(service: Service, wanted: int | None) -> int:
+    """Where it is to listen: where it is told to, else where it did last time, else anywhere."""
+    if wanted is not None:
+        return refuse_taken(wanted, service.name)
+    known = _read(service)
+    return last_or_free(None if known is None else int(known.address.rpartition(":")[2]))
+
+
+def launch(service: Service, lock: int, command: Sequence[str], *, port: int, ready: Callable[[str], bool]) -> Running:
+    """Start a claimed service and wait until it is ready; it goes on when this process ends.
+
+    Parameters
+    ----------
+    lock
+        What `claimed` gave.
+    command
+        What runs it, in the foreground.
+    port
+        Where it will listen.
+    ready
+        Asked again and again, with its address, until it says so.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(service.log, service.log_before)
+    with service.log.open("wb") as log:
+        started = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=[lock]
+        )
+    made = Running(f"{HOST}:{port}", started.pid)
+    try:
+        _write(service, _Known(made.address, made.pid, stopped=False))
+        _await(started, service, lambda: ready(made.address))
+    except BaseException:
+        started.kill()
+        started.wait()
+        raise
+    # It is meant to outlive this process: Python need not warn of it.
+    started.returncode = 0
+    return made
+
+
+def stop(service: Service, *, grace: float = STOPPING) -> bool:
+    """Stop a service: asked first, killed if it does not go. False when it did not run."""
+    found, known = running(service), _read(service)
+    if known is not None:
+        # Before it goes: whoever keeps services up must not start it again.
+        _write(service, replace(known, stopped=True))
+    if found is None:
+        return False
+    for number, within in ((signal.SIGTERM, grace), (signal.SIGKILL, KILLED)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(found.pid, number)
+        if _gone(service, found, within):
+            return True
+    raise MachineError("no-answer", f"The local {service.name} does not end.", got=f"pid {found.pid}")
+
+
+def _gone(service: Service, found: Running, within: float) -> bool:
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        # One that this very process started is a zombie until it is collected.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(found.pid, os.WNOHANG)
+        if running(service) is None:
+            return True
+        time.sleep(LOOK)
+    return False
+
+
+def _claim(service: Service, lock: int) -> None:
+    deadline = time.monotonic() + SETTLED
+    while not _take(lock, fcntl.LOCK_EX):
+        found = running(service)
+        if found is not None or time.monotonic() > deadline:
+            got = "being started" if found is None else f"{found.address}, pid {found.pid}"
+            hint = f"Use it, or stop it with `headrace {service.verb} down`."
+            raise HeadraceError("already-running", f"The local {service.name} runs already.", got=got, hint=hint)
+        time.sleep(LOOK)
+
+
+def _take(file: int, how: int) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(service: Service) -> _Known | None:
+    try:
+        known = _Known(**json.loads(service.file.read_text("utf-8")))
+        int(known.address.rpartition(":")[2])
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return known
+
+
+def _write(service: Service, known: _Known) -> None:
+    write_or_overwrite(service.file, json.dumps(asdict(known)) + "\n")
+
+
+def _await(started: subprocess.Popen[bytes], service: Service, ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + STARTING
+    while (code := started.poll()) is not None or not ready():
+        if code is not None or time.monotonic() > deadline:
+            raise _failed(service, code)
+        time.sleep(LOOK)
+
+
+def _failed(service: Service, code: int | None) -> MachineError:
+    said = service.log.read_text("utf-8", "replace").splitlines()
+    told = next((line for line in said if "ERROR" in line or "FATAL" in line), said[-1] if said else "")
+    message = f"The local {service.name} did not start."
+    got = f"{'no answer' if code is None else f'exit code {code}'}: {shown(told, 200)}"
+    return MachineError("start-failed", message, got=got, hint=f"See {service.log}.")

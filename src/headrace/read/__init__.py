@@ -1,0 +1,1 @@
+"""Features of a key: the tiles of a store, merged into values."""

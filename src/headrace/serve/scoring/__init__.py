@@ -1,0 +1,1 @@
+"""Scores over HTTP: each version of a model in a process of its own."""

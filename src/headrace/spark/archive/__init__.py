@@ -1,0 +1,1 @@
+"""The archive: every record into the lake, exactly once, with its verdict."""

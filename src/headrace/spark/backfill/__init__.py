@@ -1,0 +1,1 @@
+"""Backfills: a new run of tiles from the lake."""

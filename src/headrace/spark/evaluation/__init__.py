@@ -1,0 +1,1 @@
+"""Predictions beside their labels in Spark, and the distributions of what models were given."""

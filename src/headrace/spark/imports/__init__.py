@@ -1,0 +1,1 @@
+"""Imports: existing history into the lake."""

@@ -1,0 +1,1 @@
+"""The live pipeline: tile queries, their runs, and what they publish."""

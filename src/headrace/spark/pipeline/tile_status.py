@@ -1,0 +1,97 @@
+"""What one tile query has told so far: batches, state, dropped rows, hot keys.
+
+Spark tells of a batch after it has committed it. What must survive a restart is kept in a small file beside the query's
+checkpoint. `spark.status` puts it together with everything else.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from headrace.alarms.alarm import DROPPED, Alarm, dropped_alarm, hot_key_alarm
+from headrace.alarms.hot_keys import HotKeys
+from headrace.clock import show_time
+from headrace.plan.model import TileSet
+from headrace.spark.durable_counts import Tally
+from headrace.spark.pipeline import hot_keys, query_state
+
+if TYPE_CHECKING:
+    from headrace.spark.pipeline.tile_query import TileQuery
+
+SINCE = "since"
+
+
+class TileStatus:
+    """Follows one tile query by the progress it makes."""
+
+    def __init__(self, tile: TileQuery) -> None:
+        self.tile = tile
+        self.dropped = Tally(tile.place.checkpoint / "headrace" / "dropped.json")
+        self.keys = HotKeys()
+        self._seen, self._newest = -1, 0
+        self._last: Any = None
+
+    @property
+    def lost(self) -> int:
+        """How many rows the watermark has dropped, which the run's tiles lack."""
+        return self.dropped.totals.get(DROPPED, 0)
+
+    def look(self, now: int) -> None:
+        """Take in what the query has told since the last look."""
+        for told in self.tile.query.recentProgress:
+            # An idle query tells of the batch it has not run yet; only what added rows is a batch.
+            if told.batchId > self._seen and "addBatch" in told.durationMs:
+                self._take(told, now)
+                self._seen, self._last = told.batchId, told
+
+    def _take(self, told: Any, now: int) -> None:
+        dropped = sum(each.numRowsDroppedByWatermark for each in told.stateOperators)
+        if dropped and told.batchId > self.dropped.batch:
+            since = {} if SINCE in self.dropped.totals else {SINCE: now}
+            self.dropped.add(told.batchId, {DROPPED: dropped, **since})
+        self.keys.feed(now, *hot_keys.counted(told))
+        self._newest = max(self._newest, query_state.newest(told) or 0)
+
+    def told(self, now: int) -> dict[str, Any]:
+        """How the query is doing, as the status says it."""
+        about = {
+            "batch": None,
+            DROPPED: self.lost,
+            "run": self.tile.target.run,
+            "mode": self.tile.mode,
+            "warming": self.tile.warming,
+            "checkpoint": self.tile.place.checkpoint.name,
+            "hot_keys": [{"key": json.loads(key), "share": round(share, 4)} for key, share in self.keys.top(now)],
+            "hot_keys_of": self.keys.events(now),
+        }
+        if self._last is None:
+            return about
+        operators = query_state.told(self._last)
+        return about | {
+            "batch": self._last.batchId,
+            "batch_ms": self._last.batchDuration,
+            "state_rows": sum(each["rows"] for each in operators.values()),
+            "state_bytes": sum(each["memory_bytes"] for each in operators.values()),
+            "operators": operators,
+            "watermark": _shown(query_state.watermark(self._last)),
+            "newest": _shown(self._newest or None),
+        }
+
+    def alarms(self, now: int) -> list[Alarm]:
+        """What is wrong: rows that the watermark dropped, and keys that much of what is read belongs to."""
+        tile_set, rows = self.tile.tile_set, self.lost
+        of = (tile_set.stream.name, tile_set.id)
+        found = [dropped_alarm(*of, rows, self.dropped.totals[SINCE])] if rows else []
+        hot = self.keys.hot(now)
+        return found + [hot_key_alarm(*of, shown_key(tile_set, one.key), one.share, hot[one]) for one in hot]
+
+
+def _shown(moment: int | None) -> str | None:
+    return None if moment is None else show_time(moment)
+
+
+def shown_key(tile_set: TileSet, key: str) -> str:
+    """A key as people read it."""
+    parts = json.loads(key)
+    return ", ".join(f"{name}={parts.get(name, 'null')}" for name, _ in tile_set.key)

@@ -1,0 +1,1 @@
+"""Training sets in Spark: spines, and features at many moments."""

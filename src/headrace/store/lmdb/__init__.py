@@ -1,0 +1,1 @@
+"""The LMDB store: memory-mapped files, written by one process and read by many."""

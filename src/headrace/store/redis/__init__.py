@@ -1,0 +1,1 @@
+"""The Redis store, which several serving processes share. Only here is its client imported."""
