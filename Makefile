@@ -14,7 +14,7 @@ READY  := $(VENV)/.ready
 BENCHMARKS := $(filter-out __init__ harness weigh,$(basename $(notdir $(wildcard bench/*.py))))
 
 # Two processes, groups of tests in the order of tests/conftest.py, one run with one closing line.
-PYTEST := $(BIN)/python -m pytest --doctest-modules src tests -n 2 --dist loadgroup --no-loadscope-reorder \
+PYTEST := $(BIN)/python -m pytest --doctest-modules src examples/headrace_demo tests -n 2 --dist loadgroup --no-loadscope-reorder \
 	$(if $(SEED),--hypothesis-seed $(SEED))
 
 # Dozens of processes start: each would compile every module anew.

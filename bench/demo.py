@@ -19,15 +19,15 @@ from pathlib import Path
 
 from bench.harness import ROOT, Result, measured, run
 from bench.weigh import cpu_seconds, weight
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, show_time
 from headrace.define.view import View
-from headrace.demo import stack
 from headrace.log.protocol import Log
 from headrace.processes import state_folder
 from headrace.project import Project
 from headrace.topics import open_log
+from headrace_demo import stack
 
 PER_SECOND = 200.0
 MANY, MANY_PER_SECOND, PATIENCE = 160_000, 8_000.0, 900.0
@@ -82,7 +82,7 @@ def five_tile_sets() -> list[Result]:
         with stack.started(shop, _show) as url:
             log, reader = open_log(shop.config), stack.Reader(url)
             start = SystemClock().now() + SECOND // 2
-            sent = example.payments(MANY, seed=7, start=start, per_second=MANY_PER_SECOND, cards=10_000)
+            sent = sample_payments.payments(MANY, seed=7, start=start, per_second=MANY_PER_SECOND, cards=10_000)
             stack.send(log, "payments", sent, lambda _: None)
             moment = SystemClock().now()
             for planned, key in zip(shop.views, KEYS, strict=True):
@@ -148,7 +148,7 @@ def measure(quick: bool) -> list[Result]:
             probe(log, reader, view, 0)
             count = int((warm + probes * 2.5) * PER_SECOND)
             start = SystemClock().now() + SECOND // 2
-            sent = example.payments(count, seed=7, start=start, per_second=PER_SECOND)
+            sent = sample_payments.payments(count, seed=7, start=start, per_second=PER_SECOND)
             load = threading.Thread(target=stack.send, args=(log, "payments", sent, lambda _: None), daemon=True)
             load.start()
             time.sleep(warm)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from bench.harness import Result, measured, run
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.log.record import Record
 from headrace.meaning.reference import Outcome
@@ -34,8 +34,8 @@ def measure(quick: bool) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         create(Path(folder) / "shop")
         shop = project.load(Path(folder) / "shop")
-    sent = example.payments(20_000 if quick else 100_000, seed=7, start=START, per_second=20)
-    records = example.records(sent)
+    sent = sample_payments.payments(20_000 if quick else 100_000, seed=7, start=START, per_second=20)
+    records = sample_payments.records(sent)
     once(shop, records[:2_000])
     return [measured("records_per_s", [once(shop, records) for _ in range(5)], "higher", target=20_000)]
 

@@ -25,7 +25,6 @@ from bench.harness import Result, measured, run
 from headrace.clock import DAY, HOUR, SECOND, SystemClock, show_time
 from headrace.codec.json.rules import LATEST
 from headrace.config.config import names
-from headrace.demo import stack
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.project import Project
@@ -36,6 +35,7 @@ from headrace.spark.pipeline.runs import Runs
 from headrace.store import Materialiser, MemoryStore
 from headrace.tiles.changelog import ProgressRow
 from headrace.topics import RUNS, open_log
+from headrace_demo import stack
 
 CARDS, EVENTS, READS = 50_000, 300_000, 250_000
 SEEDS = 20

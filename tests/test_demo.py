@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from headrace import project
-from headrace.cli.demo import on_kafka
-from headrace.cli.init import DEMO_FILES, create
+from headrace.cli.init import create
+from headrace_demo.command import DEMO_FILES, on_kafka
 
 SMALL = ("--small", "--seconds", "15", "--rate", "50")
 

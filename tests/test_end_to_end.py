@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.demo import stack
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.processes import state_folder
 from headrace.topics import open_log
+from headrace_demo import stack
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
 
@@ -109,7 +109,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
     headrace(shop_folder, "up", "--detach", "--port", "0")
     try:
         log = open_log(shop.config)
-        sent = example.payments(
+        sent = sample_payments.payments(
             size.payments, seed=seed, start=SystemClock().now() + SECOND, per_second=size.per_second, cards=size.cards
         )
         left = [(number * len(sent) // (len(VICTIMS) + 1), name) for number, name in enumerate(VICTIMS, 1)]

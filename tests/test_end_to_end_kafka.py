@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.demo import stack
 from headrace.meaning.equality import differences
 from headrace.meaning.exact import ViewEvents
 from headrace.meaning.reference import Outcome
 from headrace.processes import redis
 from headrace.supervisor import services
 from headrace.topics import open_log
+from headrace_demo import stack
 from tests.processes.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, until
 from tests.test_real_time_live import compared
@@ -80,7 +80,7 @@ def send(config, log, asked, seed):
     """Send payments while each process is killed once, at moments left to chance, and answers are collected."""
     chance = random.Random(seed)
     start = SystemClock().now() + SECOND
-    made = example.payments(PER_SECOND * SECONDS, seed=21, start=start, per_second=PER_SECOND, cards=CARDS)
+    made = sample_payments.payments(PER_SECOND * SECONDS, seed=21, start=start, per_second=PER_SECOND, cards=CARDS)
     sent = [payment for payment in made if payment.sent_at < start + SECONDS * SECOND]
     victims = ["spark", "serve", "redis"]
     chance.shuffle(victims)

@@ -9,12 +9,12 @@ from contextlib import closing
 
 import pytest
 
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.demo import stack
 from headrace.meaning.reference import Outcome
 from headrace.topics import open_log
+from headrace_demo import stack
 from tests.test_end_to_end import headrace, pid_of, served, until
 
 pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.xdist_group("live")]
@@ -42,7 +42,7 @@ def test_a_scorer_killed_twice_and_given_a_new_version_leaves_no_event_without_i
     try:
         log = open_log(shop.config)
         start = SystemClock().now() + SECOND
-        sent = example.payments(PAYMENTS, seed=5, start=start, per_second=PER_SECOND, cards=CARDS)
+        sent = sample_payments.payments(PAYMENTS, seed=5, start=start, per_second=PER_SECOND, cards=CARDS)
         quarter = len(sent) // 4
         done_at = {quarter: kill(shop.config), 2 * quarter: promote(folder, log), 3 * quarter: kill(shop.config)}
 

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SystemClock, micros
-from headrace.demo import stack
 from headrace.errors import DiskFullError
 from headrace.log.record import Message
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.processes import process_identity, state_folder
 from headrace.topics import open_log
+from headrace_demo import stack
 from tests.small_disk import is_mountable, small_disk
 
 pytestmark = [
@@ -113,7 +113,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
         try:
             log = open_log(shop.config)
             start = SystemClock().now()
-            sent = example.payments(PAYMENTS, seed=seed, start=start, per_second=100, cards=CARDS)
+            sent = sample_payments.payments(PAYMENTS, seed=seed, start=start, per_second=100, cards=CARDS)
             producer = Producer(log, sent)
             producer.start()
             until(lambda: producer.done > len(sent) // 6, "nothing was sent")

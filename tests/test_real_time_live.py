@@ -10,13 +10,13 @@ from contextlib import closing
 
 import pytest
 
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.demo import stack
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.topics import open_log
+from headrace_demo import stack
 from tests.processes.cluster import free_ports
 from tests.test_end_to_end import headrace, pid_of, served, settled, until
 
@@ -63,7 +63,7 @@ def test_killed_in_real_time_and_changed_to_micro_batches_and_back_every_value_i
 def send(shop, log, moments, seed):
     """Send payments while the pipeline is killed at some shares of them."""
     start = SystemClock().now() + SECOND
-    sent = example.payments(PER_SECOND * SECONDS, seed=seed, start=start, per_second=PER_SECOND, cards=50)
+    sent = sample_payments.payments(PER_SECOND * SECONDS, seed=seed, start=start, per_second=PER_SECOND, cards=50)
     left = list(moments)
 
     def strike(done):

@@ -15,8 +15,9 @@ from io import StringIO
 from pathlib import Path
 
 import pandas as pd
-from flights import dimensions, events, write
 from sklearn.metrics import roc_auc_score
+
+from flights import dimensions, events, write
 
 HERE = Path(__file__).parent
 FILES = ("headrace.toml", "features.py", "train.py")

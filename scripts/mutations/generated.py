@@ -17,7 +17,7 @@ from pathlib import Path
 from scripts.mutations.mutation import Mutation
 
 SOURCE = "src/headrace"
-LEFT_OUT = ("cli", "demo", "world", "example.py")
+LEFT_OUT = ("cli", "sample_payments.py")
 """Parts of the package that are commands, a generated world and an example."""
 
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}

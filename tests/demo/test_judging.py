@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.demo.judging import caught, judge
-from headrace.demo.stale import Stale
-from headrace.demo.traffic import Scored, Seen
-from headrace.world.stream import Sent
+from headrace_demo.judging import caught, judge
+from headrace_demo.stale import Stale
+from headrace_demo.traffic import Scored, Seen
+from headrace_demo.world.stream import Sent
 
 
 def test_scores_are_compared_at_the_same_rate_of_false_alarms():

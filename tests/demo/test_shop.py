@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from headrace.clock import HOUR, MINUTE, SECOND, micros
-from headrace.demo.shop import HISTORY, LABELS, PAUSE, START, live_of, write_past
-from headrace.world.stream import World
+from headrace_demo.shop import HISTORY, LABELS, PAUSE, START, live_of, write_past
+from headrace_demo.world.stream import World
 
 NOW = micros("2026-11-17T03:21:00.123456Z")
 WORLD = World(seed=3, start=START, cards=300, days=6, payments=1_500)

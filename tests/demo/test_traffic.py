@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from headrace.cli.demo_screen import line, picture
 from headrace.clock import show_time
 from headrace.config.config import parse
 from headrace.define.model import predictions_of
-from headrace.demo.traffic import Predictions, Scored, Seen
 from headrace.log import EmbeddedLog, Message
-from headrace.world.stream import Sent
+from headrace_demo.screen import line, picture
+from headrace_demo.traffic import Predictions, Scored, Seen
+from headrace_demo.world.stream import Sent
 
 FEATURES = {"payments_10m": 4, "km_per_hour": 2_000.0}
 

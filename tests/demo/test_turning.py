@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 from headrace import project
-from headrace.cli.init import DEMO_FILES, create
+from headrace.cli.init import create
 from headrace.clock import DAY, HOUR, micros
-from headrace.demo import turning
-from headrace.demo.shop import HISTORY, LABELS
 from headrace.log import MemoryLog
+from headrace_demo import turning
+from headrace_demo.command import DEMO_FILES
+from headrace_demo.shop import HISTORY, LABELS
 
 
 def shop(folder):

@@ -17,14 +17,14 @@ from headrace import training_set
 from headrace.cli import drift, import_
 from headrace.clock import DAY, micros, show_time
 from headrace.config.config import names
-from headrace.demo import turning
 from headrace.lake.location import open_lake
 from headrace.project_models import models_of
 from headrace.spark.archive.archive import StreamArchive
 from headrace.testing import FakeClock
 from headrace.topics import create as create_topics
 from headrace.topics import open_log, topics
-from headrace.world.files import write_payments
+from headrace_demo import turning
+from headrace_demo.world.files import write_payments
 from tests.demo.test_turning import shop
 from tests.evaluation.predicted import predicted
 

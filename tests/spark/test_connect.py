@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import example, project
+from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock
 from headrace.config.config import names
@@ -46,7 +46,7 @@ def test_a_backfill_over_spark_connect_writes_what_a_local_one_would(spark, tmp_
     clock = FakeClock(start)
     with open_log(shop.config, clock) as log:
         create_topics(log, topics(shop.plan(), names(shop.config), shop.config.partitions))
-        for payment in example.payments(2_000, seed=4, start=start + SECOND, per_second=1):
+        for payment in sample_payments.payments(2_000, seed=4, start=start + SECOND, per_second=1):
             clock.advance(f"{max(1, payment.sent_at - clock.now())}us")
             log.append_batch("payments", [Message(payment.value, payment.card.encode())])
     archiving = Archiving(shop.plan(), shop.config, spark, SystemClock())

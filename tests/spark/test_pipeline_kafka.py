@@ -12,13 +12,13 @@ import pytest
 from headrace import project
 from headrace.cli.init import create
 from headrace.clock import MINUTE, SECOND, SystemClock, show_time
-from headrace.demo import stack
 from headrace.log.kafka.log import KafkaLog
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.meaning.value import value
 from headrace.processes.jars import CONNECTOR, present
 from headrace.topics import spark_jars
+from headrace_demo import stack
 from tests.serve.shape import decoder
 from tests.spark.both import Both
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headrace.clock import DAY, HOUR, MINUTE, SECOND, WEEK, micros
-from headrace.world.stream import READABLE, Sent
+from headrace_demo.world.stream import READABLE, Sent
 
 NAMES = (
     "amount",

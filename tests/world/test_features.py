@@ -8,14 +8,14 @@ import pytest
 
 from headrace.clock import SECOND, micros
 from headrace.plan.build import build
-from headrace.world.stream import World, history
+from headrace_demo.world.stream import World, history
 
 T = micros("2026-03-04T10:00:00Z")
 
 
 @pytest.fixture(scope="module")
 def defined(tmp_path_factory):
-    text = (files("headrace.world") / "features.py.txt").read_text(encoding="utf-8")
+    text = (files("headrace_demo.world") / "features.py.txt").read_text(encoding="utf-8")
     file = tmp_path_factory.mktemp("project") / "features.py"
     names = {"__name__": "features"}
     exec(compile(text, str(file), "exec"), names)

@@ -6,8 +6,8 @@ import lightgbm
 import numpy as np
 
 from headrace.clock import DAY, HOUR, micros
-from headrace.world.report import compare
-from headrace.world.stream import World, history, live
+from headrace_demo.world.report import compare
+from headrace_demo.world.stream import World, history, live
 from tests.world.seen import features, readable, truth
 
 START = micros("2026-03-04T10:00:00Z")

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from headrace.clock import DAY, HOUR, micros
-from headrace.world.files import write_labels, write_payments
-from headrace.world.labels import labels
-from headrace.world.stream import READABLE, World, history
+from headrace_demo.world.files import write_labels, write_payments
+from headrace_demo.world.labels import labels
+from headrace_demo.world.stream import READABLE, World, history
 
 WORLD = World(seed=6, start=micros("2026-03-04T10:00:00Z"), cards=1_000, days=3, payments=8_000)
 

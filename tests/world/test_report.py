@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.drift.interval import wilson
 from headrace.errors import DataError
-from headrace.world.report import auc, caught_at, compare, wilson
+from headrace_demo.world.report import auc, caught_at, compare
 
 SCORED = st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=2, max_size=60).filter(
     lambda rows: len({stolen for _, stolen in rows}) == 2

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from headrace.clock import DAY, HOUR, MINUTE, SECOND, micros
-from headrace.world import places
-from headrace.world.people import awake, people
-from headrace.world.report import caught_at
-from headrace.world.stream import World, history, live
+from headrace_demo.world import places
+from headrace_demo.world.people import awake, people
+from headrace_demo.world.report import caught_at
+from headrace_demo.world.stream import World, history, live
 from tests.world.seen import Seen, kilometres, readable
 
 START = micros("2026-03-04T10:00:00Z")

@@ -10,8 +10,8 @@ import pytest
 
 from headrace.clock import DAY, HOUR, MINUTE, SECOND, micros, parse_timestamp
 from headrace.errors import DataError
-from headrace.world.stream import KINDS, Sent, World, history, live
-from headrace.world.visits import CHANNELS, STORIES
+from headrace_demo.world.stream import KINDS, Sent, World, history, live
+from headrace_demo.world.visits import CHANNELS, STORIES
 
 START = micros("2026-03-04T10:00:00Z")
 WORLD = World(seed=3, start=START, cards=9_000, days=4, payments=40_000)

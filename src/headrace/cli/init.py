@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
@@ -17,22 +18,17 @@ from headrace.cli.output import data, talk
 from headrace.config.settings import SETTINGS
 from headrace.errors import ProjectError, shown
 
-# Where each file goes, and the template it is made from.
-FILES: dict[str, str] = {
-    "headrace.toml": "cli/template/headrace.toml.txt",
-    "features.py": "cli/template/features.py.txt",
-    "events.jsonl": "cli/template/events.jsonl.txt",
-    "tests/test_features.py": "cli/template/test_features.py.txt",
-    "pytest.ini": "cli/template/pytest.ini.txt",
-    "README.md": "cli/template/README.md.txt",
-    ".gitignore": "cli/template/gitignore.txt",
+TEMPLATES = files("headrace.cli") / "template"
+FILES: dict[str, Traversable] = {
+    "headrace.toml": TEMPLATES / "headrace.toml.txt",
+    "features.py": TEMPLATES / "features.py.txt",
+    "events.jsonl": TEMPLATES / "events.jsonl.txt",
+    "tests/test_features.py": TEMPLATES / "test_features.py.txt",
+    "pytest.ini": TEMPLATES / "pytest.ini.txt",
+    "README.md": TEMPLATES / "README.md.txt",
+    ".gitignore": TEMPLATES / "gitignore.txt",
 }
-DEMO_FILES: dict[str, str] = {
-    "headrace.toml": "cli/template/headrace.toml.txt",
-    "features.py": "world/features.py.txt",
-    "train.py": "world/train.py.txt",
-    ".gitignore": "cli/template/gitignore.txt",
-}
+"""Each file of a new project, and its template."""
 
 
 @click.command("init")
@@ -48,7 +44,7 @@ def command(name: str) -> None:
     talk(f"Made. Next: cd {name} && pytest && headrace plan" if folder != Path() else "Made. Next: pytest")
 
 
-def create(folder: Path, of: Mapping[str, str] = FILES) -> list[Path]:
+def create(folder: Path, of: Mapping[str, Traversable] = FILES) -> list[Path]:
     """Write the files of a new project into an absent or empty folder, and say which."""
     title = folder.resolve().name
     pattern = SETTINGS["project.name"].pattern or ""
@@ -61,7 +57,7 @@ def create(folder: Path, of: Mapping[str, str] = FILES) -> list[Path]:
             "already-a-project", "The folder exists and is not empty.", got=shown(str(folder)), hint=hint
         )
     for path, template in of.items():
-        text = Template((files("headrace") / template).read_text(encoding="utf-8")).substitute(name=title)
+        text = Template(template.read_text(encoding="utf-8")).substitute(name=title)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return [folder / path for path in of]

@@ -24,7 +24,7 @@ def command(again: bool) -> None:
     environments share the files of PySpark, in the user's cache, for all of them. It takes about a minute and 200 MB,
     and nothing when it has been done.
     """
-    from headrace import example, project
+    from headrace import project, sample_payments
     from headrace.clock import SECOND, SystemClock
     from headrace.config.config import names
     from headrace.log.record import Message
@@ -47,7 +47,7 @@ def command(again: bool) -> None:
         shop = project.load(Path(folder) / "shop")
         talk("Running a small project, to see what Spark loads.")
         start = SystemClock().now() - 10 * SECOND
-        sent = example.payments(PAYMENTS, seed=1, start=start, per_second=PAYMENTS / 10)
+        sent = sample_payments.payments(PAYMENTS, seed=1, start=start, per_second=PAYMENTS / 10)
         with open_log(shop.config) as log:
             create_topics(log, topics(shop.plan(), names(shop.config), shop.config.partitions))
             (stream,) = shop.streams

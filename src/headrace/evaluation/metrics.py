@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from headrace.drift.interval import wilson
 from headrace.meaning.bins import quantile
 from headrace.meaning.outcome import CORRECTED, DEFAULTED, LABELLED, OPEN, STATES
 from headrace.meaning.sums import Scores, Sums
-from headrace.world.report import wilson
 
 Z = 1.959964
 CALIBRATION = 10

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.clock import show_time
+from headrace.drift.interval import wilson
 from headrace.meaning.event import Event
 from headrace.skew.cause import CAUSES, Mismatch
 from headrace.skew.compare import Judged
 from headrace.skew.freshness import Profile
 from headrace.skew.prediction import Follows, Prediction
 from headrace.skew.sample import Sample
-from headrace.world.report import wilson
 
 SHOWN = 20
 """Defects that are told with their evidence; all are counted."""

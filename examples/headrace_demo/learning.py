@@ -1,6 +1,6 @@
 """From files to a model that answers, as anybody would do it: the verbs, one after the other.
 
-They run in one process, so that Spark starts once: `python -m headrace.cli.demo_learning`, in the project's folder. It
+They run in one process, so that Spark starts once: `python -m headrace_demo.learning`, in the project's folder. It
 begins with the first line that it is sent, so that Spark starts while history is written. When it ends, Spark does.
 """
 
@@ -43,7 +43,7 @@ def learn(
     Services(project.config, say).start()
     log, root = state_folder.place(project.config).log("learning"), project.config.root
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "headrace.cli.demo_learning"]
+    command = [sys.executable, "-m", "headrace_demo.learning"]
     with log.open("w") as said:
         pipe = subprocess.PIPE
         with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, stderr=said, text=True) as child:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.output import talk
 
 if TYPE_CHECKING:
-    from headrace.demo.traffic import Alarm, Seen
+    from headrace_demo.traffic import Alarm, Seen
 
 EVERY, REDRAWN = 5.0, 0.25
 """Seconds between two lines, and between two pictures."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.clock import DAY, HOUR, micros
-from headrace.world.chance import Chance
-from headrace.world.stream import READABLE, Sent
+from headrace_demo.world.chance import Chance
+from headrace_demo.world.stream import READABLE, Sent
 
 REPORTED = (2 * HOUR, 4 * DAY)
 """When holders notice a theft, after it."""
@@ -32,7 +32,7 @@ class Label(NamedTuple):
 def labels(sent: Iterable[Sent], *, seed: int) -> Iterator[Label]:
     """The labels of records, by their own time: one for every payment that can be read.
 
-    >>> from headrace.world.stream import World, history
+    >>> from headrace_demo.world.stream import World, history
     >>> world = World(seed=7, start=20_000 * DAY, cards=100, days=2, payments=300)
     >>> first = next(labels(history(world), seed=7))
     >>> first.payment, first.card, first.fraud

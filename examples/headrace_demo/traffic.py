@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from headrace.clock import micros
 from headrace.config.config import names
 from headrace.define.model import predictions_of
-from headrace.demo import stack
 from headrace.log.protocol import Log
 from headrace.project import Project
-from headrace.world.stream import READABLE, Sent
+from headrace_demo import stack
+from headrace_demo.world.stream import READABLE, Sent
 
 PATIENCE = 120.0
 NEWEST = 6

@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.clock import HOUR, MINUTE, SECOND
-from headrace.world import places, visits
-from headrace.world.chance import Chance, Ints, spread
-from headrace.world.people import People
-from headrace.world.visits import Span, Visits
+from headrace_demo.world import places, visits
+from headrace_demo.world.chance import Chance, Ints, spread
+from headrace_demo.world.people import People
+from headrace_demo.world.visits import Span, Visits
 
 MIX = {"velocity": 50, "testing": 25, "travel": 25}
 """Of a hundred fraudulent payments."""

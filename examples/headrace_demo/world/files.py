@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from headrace.clock import show_time
-from headrace.world.labels import Label
-from headrace.world.stream import READABLE, Sent
+from headrace_demo.world.labels import Label
+from headrace_demo.world.stream import READABLE, Sent
 
 KEPT = (*READABLE, "duplicate")
 
@@ -23,7 +23,7 @@ def write_payments(sent: Iterable[Sent], path: Path) -> int:
 
     >>> import tempfile
     >>> from headrace.clock import DAY
-    >>> from headrace.world.stream import World, history
+    >>> from headrace_demo.world.stream import World, history
     >>> world = World(seed=7, start=20_000 * DAY, cards=100, days=2, payments=300)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_payments(history(world), Path(folder) / "payments.jsonl")

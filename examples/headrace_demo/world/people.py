@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 
 from headrace.clock import DAY, HOUR
-from headrace.world import places
-from headrace.world.chance import Chance, Flags, Ints, spread
+from headrace_demo.world import places
+from headrace_demo.world.chance import Chance, Flags, Ints, spread
 
 IN_TOWN, FROM_HOME = 5, 3
 """How many shops somebody usually goes to, in town and online."""

@@ -20,7 +20,6 @@ import msgspec
 from headrace.clock import DAY, micros, show_time
 from headrace.codec.json.rules import LATEST
 from headrace.config.config import names
-from headrace.demo.shop import HISTORY, LABELS
 from headrace.errors import MachineError
 from headrace.lake.completeness import complete_until
 from headrace.lake.location import look
@@ -29,9 +28,10 @@ from headrace.log.record import Message
 from headrace.processes import state_folder
 from headrace.project import Project
 from headrace.topics import STATUS, last_status
-from headrace.world.files import write_labels, write_payments
-from headrace.world.labels import SETTLED, Label, labels
-from headrace.world.stream import Sent, World, history
+from headrace_demo.shop import HISTORY, LABELS
+from headrace_demo.world.files import write_labels, write_payments
+from headrace_demo.world.labels import SETTLED, Label, labels
+from headrace_demo.world.stream import Sent, World, history
 
 LEARNT, USUAL, AFTER = 10 * DAY, 6 * DAY, 2 * DAY
 """How long is learnt from, how long the model runs before thieves change their ways, and how long afterwards counts."""
@@ -83,7 +83,7 @@ class Replay:
 def as_a_replay(folder: Path) -> None:
     """Have the demo's project go by the times its records say, take labels, and watch its model."""
     features, settings = folder / "features.py", folder / "headrace.toml"
-    said = (files("headrace") / "world/disputes.py.txt").read_text(encoding="utf-8")
+    said = (files("headrace_demo.world") / "disputes.py.txt").read_text(encoding="utf-8")
     features.write_text(features.read_text().replace(LAST_FIELD, DECLARED, 1) + said)
     settings.write_text(settings.read_text() + SETTINGS)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.clock import MINUTE, micros
-from headrace.world.files import write_labels, write_payments
-from headrace.world.labels import labels
-from headrace.world.stream import Sent, World, history, live
+from headrace_demo.world.files import write_labels, write_payments
+from headrace_demo.world.labels import labels
+from headrace_demo.world.stream import Sent, World, history, live
 
 START = micros("2026-03-04T10:00:00Z")
 """When history ends in the world. It is moved to the present, so that a seed gives the same payments at any hour."""

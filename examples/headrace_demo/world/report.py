@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from headrace.drift.interval import wilson
 from headrace.errors import DataError, shown
 
 Scores = Sequence[float] | npt.NDArray[np.floating]
 Truths = Sequence[bool] | npt.NDArray[np.bool_]
-NORMAL_95 = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -153,18 +153,6 @@ def auc(score: Scores, is_fraud: Truths) -> float:
     frauds = int(truth.sum())
     above = int(doubled[group][truth].sum()) - frauds * (frauds + 1)
     return above / (2 * frauds * (len(scores) - frauds))
-
-
-def wilson(hits: int, tries: int) -> tuple[float, float]:
-    """Between what a share lies with a confidence of 95 %, given how often it was seen.
-
-    >>> tuple(round(bound, 3) for bound in wilson(8, 10))
-    (0.49, 0.943)
-    """
-    share, square = hits / tries, NORMAL_95**2 / tries
-    middle = share + square / 2
-    width = NORMAL_95 * math.sqrt((share * (1 - share) + square / 4) / tries)
-    return max((middle - width) / (1 + square), 0.0), min((middle + width) / (1 + square), 1.0)
 
 
 def compare(is_fraud: Truths, *, fresh: Scores, stale: Scores, false_alarm_rate: float = 0.01) -> Comparison:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from headrace.world.chance import Chance, Ints
+from headrace_demo.world.chance import Chance, Ints
 
 DEGREE = 10_000
 SHOPS = 80

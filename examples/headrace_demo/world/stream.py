@@ -27,12 +27,12 @@ import numpy as np
 
 from headrace.clock import DAY, MILLISECOND, MINUTE, SECOND, show_time
 from headrace.errors import DataError, shown
-from headrace.world import places, visits
-from headrace.world.chance import Chance, Ints
-from headrace.world.fraud import fraud, patient
-from headrace.world.habits import honest
-from headrace.world.people import people
-from headrace.world.visits import CHANNELS, FRAUDS, STORIES, Span, Visits
+from headrace_demo.world import places, visits
+from headrace_demo.world.chance import Chance, Ints
+from headrace_demo.world.fraud import fraud, patient
+from headrace_demo.world.habits import honest
+from headrace_demo.world.people import people
+from headrace_demo.world.visits import CHANNELS, FRAUDS, STORIES, Span, Visits
 
 KINDS = ("payment", "late", "duplicate", "broken", "mistyped", "future")
 READABLE = ("payment", "late")

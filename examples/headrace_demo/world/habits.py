@@ -14,10 +14,10 @@ import numpy as np
 from headrace.clock import HOUR, MINUTE, SECOND
 from headrace.errors import DataError
 from headrace.plural import show_count
-from headrace.world import places, visits
-from headrace.world.chance import Chance, Flags, Ints, spread
-from headrace.world.people import FROM_HOME, IN_TOWN, People, awake
-from headrace.world.visits import Span, Visits
+from headrace_demo.world import places, visits
+from headrace_demo.world.chance import Chance, Flags, Ints, spread
+from headrace_demo.world.people import FROM_HOME, IN_TOWN, People, awake
+from headrace_demo.world.visits import Span, Visits
 
 SPREES, BILLED = 4.0, 1.5
 """Of a hundred payments: in sprees, in runs of bills."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.demo_learning import learn
-from headrace.cli.demo_screen import screen
 from headrace.cli.output import data, table, talk
+from headrace_demo.learning import learn
+from headrace_demo.screen import screen
 
 if TYPE_CHECKING:
-    from headrace.demo.traffic import Seen
     from headrace.project import Project
-    from headrace.world.stream import World
+    from headrace_demo.traffic import Seen
+    from headrace_demo.world.stream import World
 
 
 def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
     """Learn, replay, and what the watch has found; the verdict on it is `found`."""
     from headrace.clock import DAY, micros, show_time
-    from headrace.demo import stack, traffic, turning
     from headrace.evaluation.alerts import told
     from headrace.topics import open_log
+    from headrace_demo import stack, traffic, turning
 
     talk(f"{world.payments:,} payments of {world.days} days, all made up; thieves become patient on the way.")
     replay = learn(shop, talk, lambda: turning.written(shop.config.root, world))

@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 
 from headrace.clock import MINUTE
-from headrace.world import places
-from headrace.world.chance import Chance, Ints
-from headrace.world.people import People
+from headrace_demo.world import places
+from headrace_demo.world.chance import Chance, Ints
+from headrace_demo.world.people import People
 
 STORIES = ("ordinary", "spree", "bills", "velocity", "testing", "travel", "patient")
 ORDINARY, SPREE, BILLS, VELOCITY, TESTING, TRAVEL, PATIENT = range(len(STORIES))

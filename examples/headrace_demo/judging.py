@@ -11,10 +11,6 @@ from typing import Any
 from headrace.clock import micros
 from headrace.codec.json.rules import LATEST
 from headrace.define.view import View
-from headrace.demo import stack
-from headrace.demo.shop import Past
-from headrace.demo.stale import Stale
-from headrace.demo.traffic import Seen
 from headrace.log.protocol import Log
 from headrace.log.record import Record
 from headrace.meaning.equality import differences
@@ -22,9 +18,13 @@ from headrace.meaning.reference import Outcome
 from headrace.project import Project
 from headrace.serve.monitor import percentiles
 from headrace.skew.audit import audit
-from headrace.world.files import KEPT
-from headrace.world.report import Comparison, Quality, compare
-from headrace.world.stream import history
+from headrace_demo import stack
+from headrace_demo.shop import Past
+from headrace_demo.stale import Stale
+from headrace_demo.traffic import Seen
+from headrace_demo.world.files import KEPT
+from headrace_demo.world.report import Comparison, Quality, compare
+from headrace_demo.world.stream import history
 
 FALSE_ALARMS = 0.01
 """The share of honest payments that may raise an alarm, whoever scores."""

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from headrace.asof.lake import Asked, Past
 from headrace.clock import HOUR
 from headrace.define.view import View
-from headrace.demo.shop import LABELS
 from headrace.lake.layout import SILVER
 from headrace.lake.location import look
 from headrace.project import Project, load
 from headrace.project_models import models_of
 from headrace.read.feature_row import model_row
 from headrace.read.reader import Answer
+from headrace_demo.shop import LABELS
 
 FIELDS = ("id", "card", "merchant", "amount", "lat", "lon")
 """What is known of a payment itself."""
