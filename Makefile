@@ -57,6 +57,7 @@ checks:
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.house
 
 docs: $(READY) ## write docs/reference from the code
 	$(BIN)/python -m scripts.reference
