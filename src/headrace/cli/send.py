@@ -22,8 +22,8 @@ RATES = (0.001, 1_000_000)
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
+    from headrace.ingest.files.source import Source
     from headrace.ingest.send.delivery import Sent
-    from headrace.ingest.send.source import Source
     from headrace.project import Project
 
 
@@ -57,7 +57,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     from headrace.config.config import names
     from headrace.ingest.send.delivery import Pace, Wish, send
     from headrace.ingest.send.interruption import Interruption
-    from headrace.ingest.send.source import source
+    from headrace.ingest.send.pipe import open_source
     from headrace.topics import create, open_log, topics
 
     loaded = project.load(path, env)
@@ -67,7 +67,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     interruption = Interruption()
     # The shift to now is known only when the last row is.
     as_it_comes = None if wish.rebase and not wish.rate else interruption
-    given = source(file, format, interruption=as_it_comes, report=partial(_report_column, declared))
+    given = open_source(file, format, interruption=as_it_comes, report=partial(report_column, declared))
     if wish.raw and (given.format != "jsonl" or wish.rebase):
         raise UsageError("bad-usage", "--raw takes lines as they are: JSON lines alone, and without --rebase.")
     topic = names(loaded.config).topic(declared.name)
@@ -105,15 +105,18 @@ def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: boo
         data_json(told | {"seconds": round(seconds, 3), "per_second": round(rate, 1), "faults": faults})
 
 
-def _report_column(stream: Stream, name: str) -> None:
+def report_column(stream: Stream, name: str) -> None:
+    """Say that a column is left out."""
     talk(f"Column {name!r} is no field of {stream.name} and is left out.")
 
 
 @contextlib.contextmanager
 def progress_of(given: Source) -> Iterator[Callable[[int, Sent], None]]:
     """How many rows are sent and how fast, with a bar over the file; on a terminal, elsewhere nothing."""
+    from headrace.ingest.files.rows import read_extent
+
     began = time.monotonic()
-    with bar("sending", given.size) as advance:
+    with bar("sending", read_extent(given).size) as advance:
 
         def progress(done: int, sent: Sent) -> None:
             rate = sent.sent / max(time.monotonic() - began, 1e-6)
