@@ -17,7 +17,7 @@ from headrace.clock import SECOND, micros
 from headrace.codec.json.read import decoder
 from headrace.errors import DataError, HeadraceError, UsageError
 from headrace.ingest.files.columns import ArrivalColumn, parse_columns
-from headrace.ingest.files.rows import read_chunks, read_extent
+from headrace.ingest.files.rows import read_extent, read_rows
 from headrace.ingest.files.source import Source, find_source
 from headrace.types.field_types import schema_of
 
@@ -28,9 +28,9 @@ NOON = "2026-01-01T12:00:00Z"
 def read(place, *, schema=SCHEMA, mapping=None, arrived_at=None, start=0, format=None):
     """Every value and every arrival of a source."""
     values, arrivals = [], []
-    for chunk in read_chunks(find_source(str(place), format), parse_columns(schema, mapping or {}, arrived_at), start):
-        values += chunk.values
-        arrivals += chunk.arrivals or []
+    for row in read_rows(find_source(str(place), format), parse_columns(schema, mapping or {}, arrived_at), start):
+        values.append(row.value)
+        arrivals += [] if row.arrival is None else [row.arrival]
     return values, arrivals
 
 
@@ -264,8 +264,7 @@ def test_a_file_that_is_not_parquet_is_refused(tmp_path):
 def test_reading_from_a_row_on_gives_the_rest_of_the_same_rows(tmp_path, format, monkeypatch):
     from deltalake import write_deltalake
 
-    for module in ("rows", "table_rows"):
-        monkeypatch.setattr(f"headrace.ingest.files.{module}.CHUNK_ROWS", 7)
+    monkeypatch.setattr("headrace.ingest.files.table_rows.BATCH_ROWS", 7)
     ids = [f"p{n}" for n in range(40)]
     at = pa.array(
         [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n) for n in range(40)], pa.timestamp("us", "UTC")

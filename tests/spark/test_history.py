@@ -11,7 +11,7 @@ import pytest
 import headrace as hr
 from headrace.clock import MINUTE, SECOND, SystemClock, micros, show_time
 from headrace.ingest.files.columns import parse_columns
-from headrace.ingest.files.rows import read_chunks
+from headrace.ingest.files.rows import read_rows
 from headrace.ingest.files.source import find_source
 from headrace.lake.imports import imports
 from headrace.lake.layout import bronze_shape, silver_shape
@@ -73,7 +73,7 @@ def wish(file, lines, *, stream=payments, arrived_at="seen", delay=None, **other
 
     file.write_text("".join(f"{each}\n" for each in lines))
     given, read = find_source(str(file)), parse_columns(stream.schema, {}, arrived_at)
-    return Wish(given.fingerprint(), repr((arrived_at, delay)), lambda at: read_chunks(given, read, at), delay, **other)
+    return Wish(given.fingerprint(), repr((arrived_at, delay)), lambda at: read_rows(given, read, at), delay, **other)
 
 
 def writer(spark, lake, stream=payments):
@@ -114,7 +114,7 @@ def test_imported_rows_get_the_verdicts_of_the_reference_by_their_own_arrival(sp
     asked = wish(tmp_path / "old.jsonl", lines)
     done = bring(spark, lake, asked, tmp_path)
 
-    arrivals = [text for chunk in asked.rows(0) for text in chunk.arrivals]
+    arrivals = [row.arrival for row in asked.rows(0)]
     now = micros(datetime.now(UTC))
     by_arrival = sorted(zip(lines, arrivals, strict=True), key=lambda row: int(row[1]) if row[1].isdigit() else now)
     records = [

@@ -15,7 +15,7 @@ from headrace.cli import options
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
 from headrace.cli.progress_bar import bar
-from headrace.cli.send import find_stream, report_column
+from headrace.cli.send import report_column
 from headrace.errors import UsageError, shown
 from headrace.plural import show_count
 
@@ -56,6 +56,7 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
     """
     from headrace import project
     from headrace.config.config import names
+    from headrace.define.stream import find_stream
     from headrace.ingest.files.columns import parse_columns
     from headrace.ingest.files.rows import read_extent
     from headrace.ingest.files.source import find_source
@@ -64,7 +65,7 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
     from headrace.spark.imports.import_session import run_import
 
     loaded = project.load(path, env)
-    declared = find_stream(loaded, stream)
+    declared = find_stream(loaded.streams, stream).base
     arrived_at = _arrived_at(declared, wishes["arrived_at"], wishes["arrival_delay"])
     delay = _delay(arrived_at, wishes["arrival_delay"])
     given = find_source(source, wishes["format"], storage_options(loaded.config))
@@ -113,11 +114,11 @@ class ImportedRows:
 
 def wish_of(given: Source, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> Wish:
     """What is to be imported, as the lake takes it."""
-    from headrace.ingest.files.rows import read_chunks
+    from headrace.ingest.files.rows import read_rows
     from headrace.spark.imports.history_import import Wish
 
     rule = repr((given.format, sorted(read.mapping.items()), read.arrival, delay))
-    return Wish(given.fingerprint(), rule, lambda start: read_chunks(given, read, start), delay, limit, again)
+    return Wish(given.fingerprint(), rule, lambda start: read_rows(given, read, start), delay, limit, again)
 
 
 def _arrived_at(stream: Stream, given: str | None, delay: str | None) -> str | None:

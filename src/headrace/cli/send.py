@@ -14,7 +14,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data_json, talk
 from headrace.cli.progress_bar import bar
-from headrace.errors import ProjectError, UsageError, did_you_mean, shown
+from headrace.errors import UsageError
 from headrace.plural import show_count
 
 RATES = (0.001, 1_000_000)
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from headrace.define.stream import Stream
     from headrace.ingest.files.source import Source
     from headrace.ingest.send.delivery import Sent
-    from headrace.project import Project
 
 
 @click.command("send")
@@ -55,13 +54,14 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     from headrace import project
     from headrace.codec.registry.ids import registry_of
     from headrace.config.config import names
+    from headrace.define.stream import find_stream
     from headrace.ingest.send.delivery import Pace, Wish, send
     from headrace.ingest.send.interruption import Interruption
     from headrace.ingest.send.pipe import open_source
     from headrace.topics import create, open_log, topics
 
     loaded = project.load(path, env)
-    declared = find_stream(loaded, stream)
+    declared = find_stream(loaded.streams, stream).base
     format, linger = wishes.pop("format"), wishes.pop("batch_ms") / 1_000
     wish = Wish(**wishes, linger=linger, ids=registry_of(loaded.config, loaded.streams))
     interruption = Interruption()
@@ -80,14 +80,6 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     tell(done, declared, topic, time.monotonic() - began, as_json=as_json)
     if interruption.has_come():
         raise click.Abort
-
-
-def find_stream(loaded: Project, name: str) -> Stream:
-    """A stream of the project by its name."""
-    known = {stream.name: stream for stream in loaded.streams}
-    if name in known:
-        return known[name].base
-    raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=did_you_mean(name, known))
 
 
 def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: bool) -> None:

@@ -6,14 +6,11 @@ No row is left out. One that does not fit its columns has a fault: `headrace sen
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from itertools import islice
+from collections.abc import Generator
 from typing import NamedTuple
 
 from headrace.ingest.files.columns import Columns
 from headrace.ingest.files.source import CSV, JSONL, Source
-
-CHUNK_ROWS = 10_000
 
 
 class RowFault(NamedTuple):
@@ -38,7 +35,7 @@ class SourceRow(NamedTuple):
     done
         How much has been read with it: bytes of text, rows of a table.
     arrival
-        When it arrived in microseconds, if a column says so; empty when that cell is.
+        When it arrived in microseconds, if a column says so; empty when that cell is, None without a column.
     """
 
     place: str
@@ -50,14 +47,6 @@ class SourceRow(NamedTuple):
 
 Rows = Generator[SourceRow, None, None]
 """Rows as they are read; closing it closes the file."""
-
-
-class Chunk(NamedTuple):
-    """Some rows in order: their JSON, when each arrived if a column says so, and how much of the source that is."""
-
-    values: list[bytes]
-    arrivals: list[str] | None
-    done: int
 
 
 class Extent(NamedTuple):
@@ -77,14 +66,6 @@ def read_rows(source: Source, columns: Columns, start: int = 0) -> Rows:
     from headrace.ingest.files import table_rows
 
     return table_rows.read_table(source, columns, start)
-
-
-def read_chunks(source: Source, columns: Columns, start: int = 0) -> Iterator[Chunk]:
-    """The rows from number `start` on, in chunks that fit into memory."""
-    rows = read_rows(source, columns, start)
-    while batch := list(islice(rows, CHUNK_ROWS)):
-        arrivals = None if columns.arrival is None else [row.arrival or "" for row in batch]
-        yield Chunk([row.value for row in batch], arrivals, batch[-1].done)
 
 
 def read_extent(source: Source) -> Extent:

@@ -16,9 +16,11 @@ from typing import Any
 from headrace.clock import micros, show_time
 from headrace.errors import DataError, shown
 from headrace.ingest.files.columns import Columns
-from headrace.ingest.files.rows import CHUNK_ROWS, Extent, RowFault, Rows, SourceRow
+from headrace.ingest.files.rows import Extent, RowFault, Rows, SourceRow
 from headrace.ingest.files.source import DELTA, Source
 from headrace.types.field_types import Decimal, Float, List, Struct, Timestamp, Type
+
+BATCH_ROWS = 10_000
 
 
 def read_extent(source: Source) -> Extent:
@@ -111,7 +113,7 @@ def _read_batches(
             skip -= rows
             continue
         name, number = fragment.path.rpartition("/")[2], 1
-        for batch in fragment.to_batches(schema=schema, columns=wanted, batch_size=CHUNK_ROWS):
+        for batch in fragment.to_batches(schema=schema, columns=wanted, batch_size=BATCH_ROWS):
             rest, first = batch.slice(skip), number + min(skip, batch.num_rows)
             skip, number = max(0, skip - batch.num_rows), number + batch.num_rows
             if rest.num_rows:

@@ -52,7 +52,7 @@ class Wish:
     rule
         How its rows are read, as text: an import is finished by the rule it was begun with.
     rows
-        The source's rows from a number on, in its own order, as chunks of `values`, `arrivals` and `done`.
+        The source's rows from a number on, in its own order, each with `value`, `arrival` and `done`.
     delay
         From an event to its assumed arrival; None when the rows say when they arrived.
     limit
