@@ -60,7 +60,7 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
     from headrace.ingest.files.columns import parse_columns
     from headrace.ingest.files.rows import read_extent
     from headrace.ingest.files.source import find_source
-    from headrace.ingest.imports.scratch import scratch
+    from headrace.ingest.import_scratch import scratch
     from headrace.lake.location import storage_options
     from headrace.spark.imports.import_session import run_import
 
