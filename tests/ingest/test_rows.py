@@ -16,7 +16,7 @@ import headrace as hr
 from headrace.clock import SECOND, micros
 from headrace.codec.json.read import decoder
 from headrace.errors import DataError, HeadraceError, UsageError
-from headrace.ingest.files.columns import ArrivalColumn, parse_columns
+from headrace.ingest.files.columns import ArrivalColumn, Columns, parse_columns
 from headrace.ingest.files.rows import read_extent, read_rows
 from headrace.ingest.files.source import Source, find_source
 from headrace.types.field_types import schema_of
@@ -207,6 +207,26 @@ def test_a_folder_of_parquet_files_is_read_in_the_order_of_paths_with_its_folder
     assert [(row["id"], row["note"]) for row in found] == [("1", "a"), ("2", "a"), ("3", "b")]
     assert read_extent(find_source(str(folder))).size == 3
     assert "more" in read_extent(find_source(str(folder))).columns
+
+
+def test_a_row_of_a_table_is_named_by_its_file_and_its_number_in_it(tmp_path):
+    at = moments(*["2026-01-01T12:00:00+00:00"] * 3)
+    for name in ("a", "b"):
+        table(tmp_path / "old", f"{name}.parquet", id=["1", "2", "3"], amount=[1.0, float("nan"), 1.0], at=at)
+    rows = list(read_rows(find_source(str(tmp_path / "old")), parse_columns(SCHEMA, {}, None)))
+    assert [row.place for row in rows] == [f"{name}.parquet, row {n}" for name in "ab" for n in (1, 2, 3)]
+    assert [row.fault and row.fault.place for row in rows[:2]] == [None, "a.parquet, row 2"]
+    later = read_rows(find_source(str(tmp_path / "old")), parse_columns(SCHEMA, {}, None), 4)
+    assert [row.place for row in later] == ["b.parquet, row 2", "b.parquet, row 3"]
+
+
+def test_parquet_that_came_through_a_pipe_is_read_from_memory(tmp_path):
+    file = table(tmp_path, id=["a"], amount=[1.0], at=moments("2026-01-01T12:00:00+00:00"), more=[1])
+    others: list[str] = []
+    given = Source("stdin", "parquet", content=file.read_bytes(), report=others.append)
+    (row,) = read_rows(given, Columns(SCHEMA))
+    assert (row.place, json.loads(row.value)["id"], others) == ("stdin, row 1", "a", ["more"])
+    assert read_extent(given).size == 1
 
 
 def test_a_delta_table_is_read_as_its_present_version_and_partition_columns_are_there(tmp_path):

@@ -42,7 +42,7 @@ def read_table(source: Source, columns: Columns, start: int) -> Rows:
         for name, first, rows in _read_batches(schema, fragments, wanted, start):
             for number, row in enumerate(rows, first):
                 done += 1
-                place = f"{name or source.name}, row {number}"
+                place = f"{name if source.content is None else source.name}, row {number}"
                 value, reason = _write_row(row, fields, columns.schema)
                 fault = None if reason is None else RowFault(place, reason, shown(row))
                 arrived = None if arrival is None else arrival.micros(row[arrival.name], place)
