@@ -27,7 +27,7 @@ def test_the_messages_of_a_module_are_sound(module):
 
 ACTED_ON = (
     "cli/",
-    "ingest/imports/",
+    "ingest/files/",
     "ingest/send/",
     "training/",
     "models/formats/",

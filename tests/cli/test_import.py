@@ -17,7 +17,7 @@ from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.config import config as configuration
 from headrace.config.config import names
-from headrace.ingest.imports.scratch import scratch
+from headrace.ingest.import_scratch import scratch
 from headrace.meaning.verdict import count_verdicts, judge
 from headrace.topics import open_log
 from tests.moments import refuse_numbers_in

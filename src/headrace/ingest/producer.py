@@ -27,8 +27,8 @@ from headrace.codec.json.write import encoded
 from headrace.codec.registry.ids import registry_of
 from headrace.codec.wire import SchemaIds, row_writer
 from headrace.config.config import names
-from headrace.define.stream import Stream
-from headrace.errors import DataError, HeadraceError, ProjectError, did_you_mean, shown
+from headrace.define.stream import Stream, find_stream
+from headrace.errors import DataError, HeadraceError, did_you_mean, shown
 from headrace.ingest.send.buffer import Bounds, Buffer, Counts
 from headrace.log.protocol import Log
 from headrace.log.record import Headers, Message, Position, sizes
@@ -109,7 +109,7 @@ class Producer:
                 log.create_topic(self.topic)
         else:
             loaded = project if isinstance(project, Project) else load(None if project is None else Path(project))
-            self.stream = _declared(loaded, stream)
+            self.stream = find_stream(loaded.streams, stream.name if isinstance(stream, Stream) else stream).base
             ids = registry_of(loaded.config, loaded.streams)
             self.topic = names(loaded.config).topic(self.stream.name)
             if log is None:
@@ -195,14 +195,6 @@ class Producer:
             self.close(LEAVING)
         except HeadraceError as error:
             _logger.error("a producer was not closed: %s", error)
-
-
-def _declared(loaded: Project, stream: str | Stream) -> Stream:
-    name = stream.name if isinstance(stream, Stream) else stream
-    known = {each.name: each for each in loaded.streams}
-    if name in known:
-        return known[name].base
-    raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=did_you_mean(name, known))
 
 
 def _count(what: str, value: Any) -> int:

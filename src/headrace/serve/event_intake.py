@@ -16,8 +16,8 @@ from headrace.clock import Clock, show_time
 from headrace.codec.json.read import decoder
 from headrace.codec.wire import SchemaIds, row_writer
 from headrace.config.config import Names
-from headrace.define.stream import Stream
-from headrace.errors import DataError, ProjectError, did_you_mean, shown
+from headrace.define.stream import Stream, find_stream
+from headrace.errors import DataError, shown
 from headrace.log.protocol import Log
 from headrace.log.record import Headers, Message, Position
 from headrace.plan.model import Plan
@@ -61,10 +61,7 @@ class Intake:
 
     def stream(self, name: str) -> Stream:
         """A stream by name; an unknown one is refused with `not-found`."""
-        if name not in self._streams:
-            hint = did_you_mean(name, self._streams)
-            raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=hint)
-        return self._streams[name]
+        return find_stream(self._streams.values(), name)
 
     def take(
         self, stream: str, values: Sequence[bytes], *, unchecked: bool = False, arrival: str | None = None

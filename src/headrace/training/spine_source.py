@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import DataError, UsageError, shown
-from headrace.ingest.imports.source import PARQUET, history
+from headrace.ingest.files.source import CSV, DELTA, PARQUET, find_source
 from headrace.lake.location import storage_options
 from headrace.lake.query import names as table_names
 from headrace.project import Project
@@ -114,17 +114,17 @@ def _from_query(session: SparkSession, sql: str, project: Project, tables: Table
 def _from_path(session: SparkSession, place: str, project: Project) -> Spine:
     from headrace.spark.training.spine import from_csv, from_files
 
-    given = history(place, None, storage_options(project.config))
+    given = find_source(place, None, storage_options(project.config))
     whole = place if "://" in place else str(Path(place).resolve())
-    if given.format == "csv":
-        from headrace.ingest.imports.text_rows import header
+    if given.format == CSV:
+        from headrace.ingest.files.text_rows import read_header
 
-        names = header(given)
+        names = read_header(given)
         if not names or "" in names:
             hint = "Write the names of the columns into its first line."
             raise DataError("bad-file", "The file has no header that names every column.", where=given.name, hint=hint)
         return Spine(from_csv(session, whole, names), given.format, whole, text=True)
-    if given.format not in (PARQUET, "delta"):
+    if given.format not in (PARQUET, DELTA):
         hint = "Write it as CSV or Parquet."
         raise UsageError("bad-usage", "A spine is CSV, Parquet or a Delta table.", got=shown(place), hint=hint)
     files = files_of(given)

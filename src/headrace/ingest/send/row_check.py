@@ -14,7 +14,7 @@ from headrace.codec.json.read import decoder
 from headrace.codec.json.write import encode
 from headrace.define.stream import Stream
 from headrace.errors import DataError, shown
-from headrace.ingest.send.source import Fault, Row
+from headrace.ingest.files.rows import RowFault, SourceRow
 from headrace.log.record import Message
 from headrace.types.field_types import Timestamp
 
@@ -26,7 +26,7 @@ class Checked(NamedTuple):
     fields: dict[str, Any] | None
 
 
-Check = Callable[[Row], Checked | Fault]
+Check = Callable[[SourceRow], Checked | RowFault]
 Write = Callable[[Mapping[str, Any]], bytes]
 """From a row to a record's bytes, for streams whose records are not JSON."""
 
@@ -36,26 +36,26 @@ def checker(stream: Stream, write: Write | None = None) -> Check:
 
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp("s")}, event_time="at")
-    >>> checker(clicks)(Row("clicks.jsonl:1", b'{"user": 7, "at": 0}', None, 0))
-    Fault(place='clicks.jsonl:1', reason='user must be a string', got='\\'{"user": 7, "at": 0}\\'')
+    >>> checker(clicks)(SourceRow("clicks.jsonl:1", b'{"user": 7, "at": 0}', None, 0))
+    RowFault(place='clicks.jsonl:1', reason='user must be a string', got='\\'{"user": 7, "at": 0}\\'')
     """
     decode = decoder(stream.schema)
     checks = [(name, check.python()) for name, check in stream.checks]
 
-    def check(row: Row) -> Checked | Fault:
+    def check(row: SourceRow) -> Checked | RowFault:
         if row.fault is not None:
             return row.fault
         decoded = decode(row.value)
         if decoded.row is None:
             reason = "it cannot be read" if decoded.fault is None else decoded.fault.reason
-            return Fault(row.place, reason, shown(row.value.decode("utf-8", "replace")))
+            return RowFault(row.place, reason, shown(row.value.decode("utf-8", "replace")))
         for name, holds in checks:
             if holds(decoded.row) is False:
-                return Fault(row.place, f"check {name} is false", shown(row.value.decode("utf-8", "replace")))
+                return RowFault(row.place, f"check {name} is false", shown(row.value.decode("utf-8", "replace")))
         try:
             return Checked(row.value if write is None else write(decoded.row), decoded.row)
         except DataError as error:
-            return Fault(row.place, error.message.rstrip("."), error.got or "")
+            return RowFault(row.place, error.message.rstrip("."), error.got or "")
 
     return check
 

@@ -7,8 +7,8 @@ values mean is not decided here: a row that does not fit gets its verdict like a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from headrace.types.field_types import Struct, Timestamp
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 LONGEST_SHOWN = 100
+NAMING = "A column has the name of its field; in CSV the first line names the columns."
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,14 @@ class Columns:
         Columns to the fields they are, where the names differ.
     arrival
         The column that says when a row arrived; None when that is assumed.
+    can_map
+        Whether the user can map columns, for hints.
     """
 
     schema: Struct
     mapping: Mapping[str, str] = field(default_factory=dict)
     arrival: ArrivalColumn | None = None
+    can_map: bool = False
 
     def field_of(self, column: str) -> str | None:
         """The field a column is, or None.
@@ -74,7 +78,7 @@ class Columns:
             return self.mapping[column]
         return column if column in self.schema and column not in self.mapping.values() else None
 
-    def held_to(self, found: Sequence[str], where: str) -> dict[str, str]:
+    def match(self, found: Sequence[str], where: str) -> dict[str, str]:
         """The source's columns that are fields, once it has every column that is needed and none twice."""
         for name in found:
             if found.count(name) > 1:
@@ -89,21 +93,24 @@ class Columns:
         for each in self.schema:
             if each.name not in fields.values() and not each.optional:
                 message = f"There is no column for the required field {each.name!r}."
-                hint = f"Name it with --map COLUMN={each.name}."
+                mapped = f"Name it with --map COLUMN={each.name}." if self.can_map else None
+                hint = mapped or did_you_mean(each.name, found) or NAMING
                 raise DataError("bad-file", message, where=where, got=shown(list(found), 200), hint=hint)
         return fields
 
-    def left_out(self, found: Sequence[str]) -> list[str]:
-        """The columns that are no field and do not say when a row arrived."""
+    def report_others(self, found: Sequence[str], report: Callable[[str], None]) -> None:
+        """Report the columns that are no field and do not say when a row arrived."""
         taken = None if self.arrival is None else self.arrival.name
-        return [name for name in found if self.field_of(name) is None and name != taken]
+        for name in found:
+            if self.field_of(name) is None and name != taken:
+                report(name)
 
 
-def columns(schema: Struct, mapping: Mapping[str, str], arrived_at: str | None) -> Columns:
+def parse_columns(schema: Struct, mapping: Mapping[str, str], arrived_at: str | None) -> Columns:
     """What the command line says of columns: `arrived_at` is COLUMN or COLUMN:UNIT.
 
     >>> from headrace.types.field_types import schema_of
-    >>> columns(schema_of({"at": Timestamp}), {}, "seen:ms").arrival
+    >>> parse_columns(schema_of({"at": Timestamp}), {}, "seen:ms").arrival
     ArrivalColumn(name='seen', unit='ms')
     """
     for name in mapping.values():
@@ -114,7 +121,7 @@ def columns(schema: Struct, mapping: Mapping[str, str], arrived_at: str | None) 
         if list(mapping.values()).count(name) > 1:
             hint = "Name each field once, and leave the other column out."
             raise UsageError("bad-usage", "--map gives one field two columns.", got=shown(name), hint=hint)
-    made = Columns(schema, dict(mapping))
+    made = Columns(schema, dict(mapping), can_map=True)
     if arrived_at is None:
         return made
     name, _, unit = arrived_at.rpartition(":")
@@ -124,4 +131,4 @@ def columns(schema: Struct, mapping: Mapping[str, str], arrived_at: str | None) 
     kind = schema[known].type if known is not None else None
     if not unit and isinstance(kind, Timestamp) and kind.unit in Timestamp.units:
         unit = kind.unit
-    return Columns(schema, dict(mapping), ArrivalColumn(name, unit or None))
+    return replace(made, arrival=ArrivalColumn(name, unit or None))
