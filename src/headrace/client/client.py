@@ -9,7 +9,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from headrace.client.address import Key, address_of, features_path, name_of, named
+from headrace.client.address import Key, address_of, features_path, named
 from headrace.client.answer import (
     Answer,
     Place,
@@ -31,6 +31,7 @@ from headrace.client.score import Score, Scores, scores_of
 from headrace.client.score import body_of as score_body
 from headrace.clock import SECOND, duration
 from headrace.errors import DataError, shown
+from headrace.http_paths import EVENTS, FEATURES_OF_KEYS, READY, SCORE, STATUS, fill_path
 from headrace.public_calls import check_making
 
 if TYPE_CHECKING:
@@ -264,11 +265,11 @@ class Client:
 
     def status(self) -> dict[str, Any]:
         """How the service and the pipeline behind it stand: what `/status.json` says."""
-        return object_of(self._get("/status.json"))
+        return object_of(self._get(STATUS))
 
     def ready(self) -> Ready:
         """Whether values can be served, and what is waited for."""
-        return ready_of(self._get("/ready", LOOK))
+        return ready_of(self._get(READY, LOOK))
 
     def send(self, stream: str | Stream, events: Iterable[Mapping[str, Any] | bytes]) -> list[Place]:
         """Append a few events, all or none; for many there is `hr.Producer`.
@@ -283,7 +284,7 @@ class Client:
         """
         body = b"\n".join([line_of(event) for event in events])
         headers = {**self._headers, "Content-Type": LINES}
-        request = Request("POST", f"{self._prefix}/v1/events/{name_of(stream)}", headers, body, repeated=False)
+        request = Request("POST", self._prefix + fill_path(EVENTS, named(stream)), headers, body, repeated=False)
         return places_of(self._ask(request, SEND))
 
     def close(self) -> None:
@@ -322,7 +323,7 @@ class Client:
     ) -> list[Score | Refused]:
         """Scores of keys that go together, in halves when they are too many for the server."""
         headers = {**self._headers, "Content-Type": "application/json"}
-        path, body = f"{self._prefix}/v1/score/{name_of(model)}", score_body(piece, stale, version)
+        path, body = self._prefix + fill_path(SCORE, named(model)), score_body(piece, stale, version)
         try:
             return scores_of(self._ask(Request("POST", path, headers, body), READ), model, len(piece.keys))
         except DataError as error:
@@ -342,7 +343,7 @@ class Client:
     def _post(self, view: Readable, piece: Piece, stale: str | None) -> Reply:
         headers = {**self._headers, "Content-Type": "application/json"}
         body = body_of(named(view), piece, stale)
-        return self._ask(Request("POST", f"{self._prefix}/v1/features", headers, body), READ)
+        return self._ask(Request("POST", self._prefix + FEATURES_OF_KEYS, headers, body), READ)
 
     def _get(self, path: str, safe: Safe = READ) -> Reply:
         return self._ask(Request("GET", self._prefix + path, self._headers), safe)
