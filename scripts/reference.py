@@ -19,6 +19,7 @@ from headrace.cli.main import cli
 from headrace.config.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
 from headrace.serve.limits import Limits
 from headrace.serve.openapi import document
+from headrace.serve.routes import ROUTES
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"
@@ -100,7 +101,7 @@ def openapi_page() -> str:
     """What can be asked over HTTP of the project that `headrace init` makes."""
     with tempfile.TemporaryDirectory() as folder:
         create(Path(folder) / "shop")
-        made = document(project.load(Path(folder) / "shop").plan(), Limits(), keyed=True)
+        made = document(ROUTES, project.load(Path(folder) / "shop").plan(), Limits(), keyed=True)
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 

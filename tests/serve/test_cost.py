@@ -174,8 +174,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
 def readers() -> dict[str, Callable[[bytes], Any]]:
     """Everything that reads a body, by what it takes the body for."""
     event = decoder(schema_of(FIELDS))
-    app: Any = World().serving.app
-    reads = app._at_once.__self__._reads
+    reads = World().serving.app.context.reads
     requests = Requests(habits)
 
     def events(kind: str) -> Callable[[bytes], Any]:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from headrace.define.dimension import Keyed
 from headrace.errors import DataError, did_you_mean, shown
+from headrace.http_paths import FEATURES, fixed_part
 from headrace.tiles.changelog import Key, KeyPart
 from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Integer, Type
 
@@ -50,7 +51,7 @@ def named(query: bytes) -> dict[str, str]:
 def key_of(view: Keyed, parts: Sequence[str]) -> Key:
     """A key from its parts in order."""
     if len(parts) != len(view.by):
-        path = "/".join(["", "v1", "features", view.name, *(f"{{{name}}}" for name in view.by)])
+        path = "/".join([fixed_part(FEATURES) + view.name, *(f"{{{name}}}" for name in view.by)])
         message = (
             f"{type(view).__name__} {view.name!r} is kept by {_columns(len(view.by))}, but the path names {len(parts)}."
         )

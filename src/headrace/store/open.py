@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from headrace.config.config import Config, names, resolved
@@ -19,6 +19,7 @@ from headrace.store.redis.client import RedisClient
 from headrace.store.redis.drop import empty
 from headrace.store.redis.rows import RedisNames
 from headrace.store.redis.store import RedisStore
+from headrace.tiles.levels import Fold
 
 PATIENCE = 30.0
 """Seconds in which a process that fills the store must have emptied it."""
@@ -27,23 +28,30 @@ COMING_BACK = 5.0
 
 
 @contextlib.contextmanager
-def open_store(config: Config) -> Iterator[Store]:
+def open_store(config: Config, folds: Mapping[str, Fold]) -> Iterator[Store]:
     """The store to fill and to read, until the block ends. One that cannot be trusted begins anew.
+
+    Parameters
+    ----------
+    folds
+        How the tiles of each tile set are merged into levels; see `tiles.fold.folds`.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from headrace.config.config import parse
-    >>> with open_store(parse('[project]\\nname = "shop"', Path(tempfile.mkdtemp()), {})) as store:
+    >>> with open_store(parse('[project]\\nname = "shop"', Path(tempfile.mkdtemp()), {}), {}) as store:
     ...     store.stats().tiles
     0
     """
     if config.store_kind == "redis":
         with _once_it_answers(config) as shared:
+            shared.fold_with(folds)
             yield shared
     else:
         with LmdbStore(names(config).path("store"), mend=True) as own:
+            own.fold_with(folds)
             yield own
 
 

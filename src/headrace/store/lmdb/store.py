@@ -151,8 +151,8 @@ class LmdbStore:
             raise
 
     def fold_with(self, folds: Mapping[str, Fold]) -> None:
-        """See `Store.fold_with`; a store that is only read keeps to the levels that there are."""
-        for tile_set, fold in folds.items() if not self._readonly else ():
+        """See `Store.fold_with`."""
+        for tile_set, fold in folds.items():
             with self._reading() as transaction:
                 known = self._meta.known(transaction, tile_set)
             if known.layout is not None and known.expired and outgrown(known.layout, fold.layout):
