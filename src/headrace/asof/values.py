@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.asof.column import Column
-from headrace.asof.measure import evaluated
+from headrace.aggregate.columns import Array, Chosen, Column, ragged
 from headrace.asof.query import Question
-from headrace.asof.range_folds import Array
-from headrace.asof.timeline import Chosen, Timeline, ragged
+from headrace.asof.timeline import Timeline
 from headrace.clock import MINUTE
 from headrace.define.window import Calendar, Session, Window
 from headrace.meaning.exact import Mode
@@ -77,7 +75,8 @@ def answers(asked: Question, events: Events, moments: Moments) -> list[pa.Array]
             for part in wanted.parts:
                 if part.window not in windows:
                     windows[part.window] = _inside(part.window, timeline, keys, t, chosen)
-                terms.append(evaluated(part.aggregate, columns[part.column], windows[part.window], t))
+                column = columns[part.column]
+                terms.append(part.aggregate.compute_values(column, column.picked(windows[part.window]), t))
             parts[place].append(terms[0] if len(terms) == 1 else _ratio(*terms))
     back = np.empty(len(by), dtype=np.int64)
     back[by] = np.arange(len(by))
