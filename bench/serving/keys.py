@@ -24,7 +24,8 @@ from headrace.clock import SystemClock
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader
 from headrace.store.lmdb.store import LmdbStore
-from headrace.tiles.changelog import ProgressRow, Row, decode
+from headrace.tiles.changelog import ProgressRow, Row
+from headrace.tiles.changelog_format import decode
 from headrace.tiles.fold import folds
 from headrace.tiles.run_choice import FIRST_RUN
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.tiles.changelog import decode, encode
+from headrace.tiles.changelog_format import decode, encode
 from tests.frozen.shop import ROWS
 
 

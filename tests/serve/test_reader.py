@@ -20,7 +20,8 @@ from headrace.plan.build import build
 from headrace.read.reader import Reader
 from headrace.store import LmdbStore, Materialiser, MemoryStore, Store
 from headrace.testing import record
-from headrace.tiles.changelog import Gone, HandOver, ProgressRow, TileRow, encode
+from headrace.tiles.changelog import Gone, HandOver, ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.tiles.fold import folds
 from tests.budget import examples
 from tests.serve.shape import rows_of, to_json

@@ -11,7 +11,8 @@ from headrace.spark.backfill.project_backfill import run_backfill
 from headrace.spark.backfill.step import BEGIN, LATE, BackfillStep
 from headrace.spark.late.late_lane import LateLane, Run, late_file, publish_lanes
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
-from headrace.tiles.changelog import FILLED, TileRow, decode
+from headrace.tiles.changelog import FILLED, TileRow
+from headrace.tiles.changelog_format import decode
 from tests.skew.shop import Shop
 from tests.skew.world import payments, plan, tile_set
 

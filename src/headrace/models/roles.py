@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,8 @@ from headrace.errors import DataError, ProjectError, shown
 
 CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
 By = Literal["user", "fallback"]
+FALLBACK: Final = "fallback"
+"""Who made a change that nobody asked for."""
 KeyPart = str | int | bool
 
 
@@ -110,6 +112,16 @@ def earlier(roles: Roles) -> list[int]:
             # It may have passed over versions that could not be loaded.
             stack = stack[: stack.index(change.version) + 1]
     return stack[-2::-1]
+
+
+def fallback_from(roles: Roles) -> int | None:
+    """The version whose place the champion took because it failed; None when somebody wanted the champion.
+
+    >>> fallback_from(Roles(champion=1, history=(Change(2, "rollback", 1, before=2, by="fallback"),)))
+    2
+    """
+    changes = [change for change in roles.history if change.what in ("promote", "rollback")]
+    return changes[-1].before if changes and changes[-1].by == FALLBACK else None
 
 
 def chosen(model: str, roles: Roles, key: Sequence[KeyPart]) -> tuple[int, str]:

@@ -14,15 +14,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 
 from headrace.clock import Clock, SystemClock
-from headrace.codec.wire import SchemaIds, row_writer
+from headrace.codec.wire import SchemaIds
 from headrace.define.stream import Stream
 from headrace.errors import DataError, DiskFullError
 from headrace.ingest.files.columns import Columns
 from headrace.ingest.files.rows import RowFault, SourceRow, read_rows
 from headrace.ingest.files.source import JSONL, Source, ignore_column
 from headrace.ingest.send.pipe_batches import Arrivals
-from headrace.ingest.send.row_check import Check, Checked, checker, dated, message, unchecked
+from headrace.ingest.send.row_check import Check, Checked, checker, dated, unchecked
 from headrace.log.protocol import Log
+from headrace.log.record import Message
+from headrace.meaning.message import MessageWriter
 from headrace.plural import show_count
 
 BATCH = 1_000
@@ -128,8 +130,8 @@ def send(
         Called after every append with how much of the source has been read, and what has been done.
     """
     clock, pace = clock or SystemClock(), pace or Pace(wish.rate)
-    write = None if stream.format == "json" else row_writer(stream, wish.ids, topic)
-    check = unchecked(stream) if wish.raw else checker(stream, write)
+    writer = MessageWriter(stream, wish.ids, topic)
+    check = unchecked(writer) if wish.raw else checker(writer)
     shift = _shift(source, stream, check, clock, pace) if wish.rebase and wish.rate is None else 0
     done = Sent()
     with closing(_batches(source, stream, wish, pace)) as batches:
@@ -137,9 +139,10 @@ def send(
             good, fault = _good(batch, check, done, keep_going=wish.keep_going)
             now = clock.now()
             if wish.rebase:
-                good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift, write) for row in good]
+                good = [dated(writer, row, now if wish.rate else _happened(stream, row) + shift) for row in good]
+            headers = writer.arrival(now)
             try:
-                log.append_batch(topic, [message(stream, row, now) for row in good])
+                log.append_batch(topic, [Message(row.value, writer.key(row.fields), headers) for row in good])
             except DiskFullError as error:
                 error.hint = f"{_before(done.sent)} sent before it. Free some space, then send the rest."
                 raise

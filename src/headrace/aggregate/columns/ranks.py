@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.asof.range_folds import Array
-from headrace.asof.timeline import Chosen
+from headrace.aggregate.columns.range_folds import Array
+from headrace.aggregate.columns.ranges import Chosen
 
 
 class Ranks:

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.aggregate import Aggregate
-from headrace.asof.range_folds import Array, Merge, States, Tree
-from headrace.asof.ranks import Ranks
-from headrace.asof.timeline import Chosen
+from headrace.aggregate.aggregate import Aggregate
+from headrace.aggregate.columns.range_folds import Array, Merge, States, Tree
+from headrace.aggregate.columns.ranges import Chosen
+from headrace.aggregate.columns.ranks import Ranks
 from headrace.types.field_types import Decimal, Float, Timestamp, Type, arrow_type
 
+Values: TypeAlias = "pa.Array"
 _LOW_HALF = 2**64 - 1
 
 
@@ -147,7 +148,7 @@ class Column:
         """Where values were seen last before, to be asked for ranks within ranges."""
         return Ranks(self.previous, len(self.codes) + 2)
 
-    def exact(self, aggregate: Aggregate, picked: Chosen, t: Array) -> list[Any]:
+    def exact(self, aggregate: Aggregate, picked: Chosen, t: Array) -> Values:
         """The value of an aggregate by its own definition, row by row: for those that nothing quicker is known for."""
         values, times = self.values.to_pylist(), self.times.tolist()
         names = [""] * len(values) if self._ids is None else self._ids.filter(pa.array(self._there)).to_pylist()
@@ -157,7 +158,18 @@ class Column:
             ranges = (range(low[each], high[each]) for each in range(start[row], start[row + 1]))
             events = [(times[at], names[at], values[at]) for at in chain.from_iterable(ranges)]
             found.append(aggregate.exact(events, moment))
-        return found
+        return pa.array(found, arrow_type(aggregate.type))
+
+
+def take_values(values: Values, places: Array, there: Array, kind: Type) -> Values:
+    """The values at some places as a feature of a type has them; null where there is none."""
+    return values.take(pa.array(places, pa.int64(), mask=~there)).cast(arrow_type(kind))
+
+
+def finite_values(values: Array, there: Array | None = None) -> Values:
+    """Floats; null where there is none, or none that a float can hold."""
+    is_finite = np.isfinite(values)
+    return pa.array(values, pa.float64(), mask=~(is_finite if there is None else there & is_finite))
 
 
 def _unscaled(values: pa.Array) -> Array:
