@@ -93,7 +93,7 @@ def test_a_status_that_cannot_be_written_ends_nothing_and_is_written_later(stage
 def test_the_status_goes_on_being_written_over_the_old_one_while_the_disk_is_full(stage, monkeypatch):
     tried = stage(Child("serve", python(SLEEPS), at_once))
     tried.supervisor.start()
-    monkeypatch.setattr("headrace.atomic_file.write_whole", refuse)
+    monkeypatch.setattr("headrace.files.write_atomically", refuse)
     tried.until("ready")
     assert tried.stored["processes"]["serve"]["state"] == "ready"
 
@@ -212,7 +212,7 @@ def test_the_status_says_that_the_disk_is_full_though_nobody_can_write_it_down(s
 
 def test_down_needs_no_room(shop, monkeypatch, capsys):
     monkeypatch.setattr(disk, "LEAST", 1 << 62)
-    monkeypatch.setattr("headrace.atomic_file.write_whole", refuse)
+    monkeypatch.setattr("headrace.files.write_atomically", refuse)
     assert main(["down"]) == 0
     assert "Nothing was running." in capsys.readouterr().err
 

@@ -382,16 +382,17 @@ def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
 SUPERVISES = """
 import sys, time
 from pathlib import Path
-from headrace.supervisor import place, up
+from headrace.processes import state_folder
+from headrace.supervisor import up
 from headrace.processes.child import Child, Process
 from headrace.processes.signals import Signals
 from headrace.supervisor.supervisor import Supervisor
 
-where = place.Place(Path(sys.argv[1]))
+where = state_folder.Place(Path(sys.argv[1]))
 is_ready = {} if sys.argv[3] == "ready" else None
 child = Child("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: is_ready)
 say = lambda line: print(line, flush=True)
-with place.locked(where), Signals() as signals:
+with state_folder.locked(where), Signals() as signals:
     up.keep(Supervisor([child], where, say=say), signals, say=say, watch=lambda _: None, began=time.monotonic())
 sys.exit(130 if signals.interrupted else 0)
 """

@@ -114,7 +114,7 @@ def fetch(
             _run_maven(wanted, Path(fresh), variables, lambda count: tell(len(jars(use)) - len(wanted) + count))
             for jar in wanted:
                 _check(Path(fresh) / jar.file, jar)
-                os.replace(Path(fresh) / jar.file, there / jar.file)
+                (Path(fresh) / jar.file).replace(there / jar.file)
     return [there / jar.file for jar in jars(use)]
 
 
