@@ -21,11 +21,11 @@ from headrace.log import MemoryLog
 from headrace.plan.build import build
 from headrace.processes import service, state_folder
 from headrace.processes.backoff import LOOP_EXITS
-from headrace.processes.child import Child
 from headrace.processes.state_folder import Place
 from headrace.skew.process import Auditing
 from headrace.supervisor import services
 from headrace.supervisor import supervisor as supervise
+from headrace.supervisor.child import Child
 from headrace.supervisor.services import Local, Services
 from headrace.supervisor.status_report import report
 from headrace.supervisor.supervisor import NO_ROOM

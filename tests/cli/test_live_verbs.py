@@ -27,8 +27,8 @@ from headrace.clock import HOUR, SystemClock, show_time
 from headrace.config import config as configuration
 from headrace.log.record import Record
 from headrace.processes import process_identity, state_folder
-from headrace.processes.child import Child, Process
 from headrace.supervisor import services, stack, up
+from headrace.supervisor.child import Child, start_child
 from headrace.topics import open_log, topics
 from tests.moments import refuse_numbers_in
 
@@ -431,7 +431,7 @@ def test_up_refuses_a_port_that_is_taken_before_it_starts_anything(shop, ask, sm
 def test_up_ends_what_a_killed_one_left_behind(shop, ask, small):
     small(SLEEPS)
     where = state_folder.place(shop)
-    left = Process(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
+    left = start_child(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
     assert left.identity is not None
     state_folder.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
     thread = interrupt_when_ready(where, signal.SIGTERM)
@@ -498,7 +498,8 @@ WHOLE = """
 import sys
 from headrace.cli.main import main
 from headrace.supervisor import stack
-from headrace.processes.child import Child, Process
+from headrace.processes.child import ChildProcess
+from headrace.supervisor.child import Child, start_child
 
 child = Child("serve", [sys.executable, "-S", "-c", sys.argv[1]], lambda *_: {"url": "http://here", "port": 80})
 stack.children = lambda *_, **__: [child]

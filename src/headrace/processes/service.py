@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from headrace.errors import HeadraceError, MachineError, shown
 from headrace.files import FileLock, is_locked, write_or_overwrite
+from headrace.processes.child import ChildProcess, name_exit
 from headrace.processes.ports import HOST, last_or_free, refuse_taken
 
 STARTING, STOPPING, KILLED = 60.0, 20.0, 5.0
@@ -148,19 +148,15 @@ def launch(service: Service, lock: int, command: Sequence[str], *, port: int, re
     with contextlib.suppress(FileNotFoundError):
         service.log.replace(service.log_before)
     with service.log.open("wb") as log:
-        started = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=[lock]
-        )
+        started = ChildProcess(command, output=log, descriptors=[lock])
     made = Running(f"{HOST}:{port}", started.pid)
     try:
         _write(service, _Known(made.address, made.pid, stopped=False))
         _await(started, service, lambda: ready(made.address))
     except BaseException:
-        started.kill()
-        started.wait()
+        started.end()
         raise
-    # It is meant to outlive this process: Python need not warn of it.
-    started.returncode = 0
+    started.leave_running()
     return made
 
 
@@ -213,9 +209,9 @@ def _write(service: Service, known: _Known) -> None:
     write_or_overwrite(service.file, json.dumps(asdict(known)) + "\n")
 
 
-def _await(started: subprocess.Popen[bytes], service: Service, ready: Callable[[], bool]) -> None:
+def _await(started: ChildProcess, service: Service, ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + STARTING
-    while (code := started.poll()) is not None or not ready():
+    while (code := started.code()) is not None or not ready():
         if code is not None or time.monotonic() > deadline:
             raise _failed(service, code)
         time.sleep(LOOK)
@@ -225,5 +221,5 @@ def _failed(service: Service, code: int | None) -> MachineError:
     said = service.log.read_text("utf-8", "replace").splitlines()
     told = next((line for line in said if "ERROR" in line or "FATAL" in line), said[-1] if said else "")
     message = f"The local {service.name} did not start."
-    got = f"{'no answer' if code is None else f'exit code {code}'}: {shown(told, 200)}"
+    got = f"{'no answer' if code is None else name_exit(code)}: {shown(told, 200)}"
     return MachineError("start-failed", message, got=got, hint=f"See {service.log}.")

@@ -1,0 +1,91 @@
+"""What a supervisor runs: a command, how one knows that it is ready and well, and how it is started.
+
+On Linux the kernel ends a child whose supervisor dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.machine import PR_SET_PDEATHSIG
+from headrace.processes.child import ChildProcess
+from headrace.processes.state_folder import MARK, Place
+
+DEADLINE = 120.0
+SILENCE = 60.0
+ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "HEADRACE_DEBUG": "1"}
+"""What a child prints is in its log at once, and an unexpected failure is there with its traceback."""
+
+Ready = Callable[[int, int], Mapping[str, Any] | None]
+"""From a pid and its start in microseconds to what is to be known of a ready child, or None while it is not."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """What is to run.
+
+    Parameters
+    ----------
+    name
+        What people call it.
+    command
+        What starts it.
+    ready
+        Asked again and again until it gives something.
+    deadline
+        Seconds within which it must be ready.
+    after
+        The child that must be ready before this one is started; the whole is ready without it.
+    niceness
+        By how much it gives way to others when the processor is scarce.
+    health
+        Asked from time to time while it is ready: what is to be known of it now, or None when it cannot say.
+    sign
+        A file that it touches every second. One that stays untouched for `silence` seconds belongs to a process that
+        hangs, which is killed and started again.
+    needs_room
+        Whether it is not started while the disk is full.
+    """
+
+    name: str
+    command: Sequence[str]
+    ready: Ready
+    deadline: float = DEADLINE
+    after: str | None = None
+    niceness: int = 0
+    health: Ready | None = None
+    sign: Path | None = None
+    silence: float = SILENCE
+    needs_room: bool = True
+
+
+def start_child(child: Child, place: Place) -> ChildProcess:
+    """Start a child. It adds what it prints to its log."""
+    log = place.log(child.name)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, **ENVIRONMENT, MARK: place.mark}
+    with log.open("ab") as output:
+        return ChildProcess(child.command, output=output, environment=environment, prepare=_prepare(child.niceness))
+
+
+def _prepare(niceness: int) -> Callable[[], None]:
+    """What a child does before it becomes its command: be nice, and have the kernel end it when the supervisor dies."""
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+    parent = os.getpid()
+
+    def prepare() -> None:
+        os.nice(niceness)
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+            # It may have died in between.
+            if os.getppid() != parent:
+                os._exit(1)
+
+    return prepare
