@@ -178,7 +178,7 @@ def test_on_a_full_disk_no_child_is_killed_for_its_silence_or_for_not_being_read
 
 def test_a_child_whose_log_cannot_be_opened_waits_for_space(stage, monkeypatch):
     tried = stage(Child("audit", python(SLEEPS), never))
-    monkeypatch.setattr(supervise, "Process", refuse)
+    monkeypatch.setattr(supervise, "start_child", refuse)
     tried.supervisor.start()
     assert tried.state() == NO_ROOM
 

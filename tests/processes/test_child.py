@@ -11,7 +11,8 @@ from headrace.processes.child import ChildProcess
 SLEEPS = "import time; time.sleep(600)"
 STARTS = (
     "import subprocess, sys\n"
-    f"p = subprocess.Popen([sys.executable, '-S', '-c', {SLEEPS!r}], start_new_session=True, stdout=subprocess.DEVNULL)\n"
+    f"command = [sys.executable, '-S', '-c', {SLEEPS!r}]\n"
+    "p = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)\n"
     "print(p.pid, flush=True)\n"
 )
 
