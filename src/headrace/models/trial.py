@@ -18,7 +18,7 @@ from headrace import errors
 from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.machine import end_with, limit_memory
 from headrace.models.manifest import Manifest
-from headrace.processes.child import ChildProcess, name_exit
+from headrace.processes.child import ChildProcess, name_exit, start_module
 
 LIMIT = 30.0
 """Seconds that a version may take to be loaded and to score: so much as serving gives it."""
@@ -49,9 +49,8 @@ def try_out(folder: Path, manifest: Manifest, limit: float = LIMIT) -> None:
 
 def start_model(module: str, given: Sequence[str], descriptors: Sequence[int] = ()) -> ChildProcess:
     """Start a module that runs a model's own code; what it prints goes to stderr."""
-    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-P", "-m", module, *given]
-    return ChildProcess(command, environment=environment, descriptors=descriptors)
+    threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    return start_module(module, given, variables=threads, descriptors=descriptors)
 
 
 def _run(folder: Path, answer: Path, manifest: Manifest, limit: float) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -144,6 +145,20 @@ class ChildProcess:
         with self._collecting:
             if self._popen.returncode is None and not self._has_exited():
                 send()
+
+
+def start_module(
+    module: str,
+    given: Sequence[str],
+    *,
+    variables: Mapping[str, str],
+    descriptors: Sequence[int] = (),
+    own_session: bool = True,
+) -> ChildProcess:
+    """Run a module with this interpreter and its search path, and with some variables more."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables}
+    command = [sys.executable, "-P", "-m", module, *given]
+    return ChildProcess(command, environment=environment, descriptors=descriptors, own_session=own_session)
 
 
 def name_exit(code: int) -> str:
