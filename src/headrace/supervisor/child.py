@@ -5,16 +5,15 @@ On Linux the kernel ends a child whose supervisor dies.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headrace.machine import PR_SET_PDEATHSIG
+from headrace.machine import end_with
 from headrace.processes.child import ChildProcess
 from headrace.processes.state_folder import MARK, Place
 
@@ -72,20 +71,11 @@ def start_child(child: Child, place: Place) -> ChildProcess:
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **ENVIRONMENT, MARK: place.mark}
     with log.open("ab") as output:
-        return ChildProcess(child.command, output=output, environment=environment, prepare=_prepare(child.niceness))
+        prepare = partial(_prepare, child.niceness, os.getpid())
+        return ChildProcess(child.command, output=output, environment=environment, prepare=prepare)
 
 
-def _prepare(niceness: int) -> Callable[[], None]:
-    """What a child does before it becomes its command: be nice, and have the kernel end it when the supervisor dies."""
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
-    parent = os.getpid()
-
-    def prepare() -> None:
-        os.nice(niceness)
-        if prctl is not None:
-            prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
-            # It may have died in between.
-            if os.getppid() != parent:
-                os._exit(1)
-
-    return prepare
+def _prepare(niceness: int, parent: int) -> None:
+    """What a child does before it becomes its command."""
+    os.nice(niceness)
+    end_with(parent, signal.SIGTERM)
