@@ -63,7 +63,7 @@ def read_usage(where: state_folder.Place) -> Usage:
     """Add up what the processes use that the supervisor started, however far down."""
     memory, files = {"python": 0, "java": 0}, 0
     for identity in process_identity.marked(state_folder.MARK, where.mark):
-        folder = process_identity.PROC / str(identity.pid)
+        folder = Path("/proc") / str(identity.pid)
         try:
             lines = (folder / "smaps_rollup").read_text().splitlines()
             files += len(os.listdir(folder / "fd"))

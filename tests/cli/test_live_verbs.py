@@ -28,8 +28,8 @@ from headrace.config import config as configuration
 from headrace.errors import ProjectError
 from headrace.log.record import Record
 from headrace.processes import process_identity, state_folder
-from headrace.processes.child import Child, Process
 from headrace.supervisor import services, stack, up
+from headrace.supervisor.child import Child, start_child
 from headrace.topics import open_log, topics
 from tests.moments import refuse_numbers_in
 
@@ -449,7 +449,7 @@ def test_up_refuses_a_port_that_is_taken_before_it_starts_anything(shop, ask, sm
 def test_up_ends_what_a_killed_one_left_behind(shop, ask, small):
     small(SLEEPS)
     where = state_folder.place(shop)
-    left = Process(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
+    left = start_child(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
     assert left.identity is not None
     state_folder.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
     thread = interrupt_when_ready(where, signal.SIGTERM)
@@ -502,7 +502,9 @@ def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, stat
     with open_log(shop) as log:
         log.create_topic("headrace.status", compacted=True)
         log.append("headrace.status", json.dumps({"alarms": [alarm]}).encode(), key=b"process.spark")
-    running = Process(Child("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), state_folder.place(shop))
+    running = start_child(
+        Child("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), state_folder.place(shop)
+    )
     assert running.identity is not None
     try:
         with state_folder.locked(where := state_folder.place(shop)):
@@ -548,7 +550,8 @@ WHOLE = """
 import sys
 from headrace.cli.main import main
 from headrace.supervisor import stack
-from headrace.processes.child import Child, Process
+from headrace.processes.child import ChildProcess
+from headrace.supervisor.child import Child, start_child
 
 child = Child("serve", [sys.executable, "-S", "-c", sys.argv[1]], lambda *_: {"url": "http://here", "port": 80})
 stack.children = lambda *_, **__: [child]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headrace.config.config import Names
 from headrace.errors import MachineError, shown
-from headrace.file_lock import alone
+from headrace.files import lock_file
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def scratch(named: Names, stream: str) -> Iterator[Path]:
     message = "Another process imports history into this stream."
     hint = "Wait until it has ended; imports of one stream come one after the other."
     refusal = MachineError("import-running", message, got=shown(stream), hint=hint)
-    with alone(folder.with_suffix(".lock"), refusal):
+    with lock_file(folder.with_suffix(".lock"), refusal):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:

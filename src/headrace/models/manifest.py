@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from headrace.atomic_file import write_whole
 from headrace.clock import parse_timestamp, show_time
 from headrace.errors import DataError, did_you_mean, shown
+from headrace.files import write_atomically
 from headrace.models.columns import Column
 
 FILE = "manifest.json"
@@ -138,7 +138,7 @@ def as_json(manifest: Manifest) -> dict[str, Any]:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Say what a folder holds."""
-    write_whole(folder / FILE, json.dumps(as_json(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_atomically(folder / FILE, json.dumps(as_json(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read(folder: Path) -> Manifest:

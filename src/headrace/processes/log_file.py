@@ -71,8 +71,8 @@ def rotate(path: Path, largest: int = LARGEST) -> bool:
     for number in range(KEPT, 1, -1):
         older = path.with_name(f"{path.name}.{number - 1}")
         if older.exists():
-            os.replace(older, path.with_name(f"{path.name}.{number}"))
-    os.replace(copy, path.with_name(f"{path.name}.1"))
+            older.replace(path.with_name(f"{path.name}.{number}"))
+    copy.replace(path.with_name(f"{path.name}.1"))
     os.truncate(path, 0)
     return True
 

@@ -15,10 +15,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from headrace.atomic_file import write_or_overwrite
 from headrace.clock import Clock, SystemClock
 from headrace.config.config import Names, names
 from headrace.errors import ConfigError, DiskFullError
+from headrace.files import write_or_overwrite
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader

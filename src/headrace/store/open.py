@@ -12,7 +12,7 @@ from headrace.config.config import Config, names, resolved
 from headrace.errors import HeadraceError
 from headrace.processes import redis as local
 from headrace.store import damage
-from headrace.store.lmdb.environment import WriterLock
+from headrace.store.lmdb.environment import lock_writer
 from headrace.store.lmdb.store import LmdbStore
 from headrace.store.protocol import Store
 from headrace.store.redis.client import RedisClient
@@ -95,7 +95,7 @@ def rebuild(config: Config) -> bool:
         return True
     folder = names(config).path("store")
     try:
-        lock = WriterLock(folder)
+        lock = lock_writer(folder)
     except HeadraceError as error:
         if error.code != "store-locked":
             raise
@@ -104,7 +104,7 @@ def rebuild(config: Config) -> bool:
     try:
         damage.remove(folder)
     finally:
-        lock.release()
+        lock.close()
     return False
 
 

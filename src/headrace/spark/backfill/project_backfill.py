@@ -10,7 +10,7 @@ from headrace.clock import Clock
 from headrace.config.config import Config, names
 from headrace.errors import DataError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
-from headrace.file_lock import alone
+from headrace.files import lock_file
 from headrace.lake.layout import SILVER
 from headrace.lake.location import look
 from headrace.lake.table import LakeTable
@@ -48,7 +48,7 @@ def run_backfill(
     named = names(config)
     message, hint = "Another process backfills this project.", "Wait until it has ended."
     refusal = MachineError("backfill-running", message, hint=hint)
-    with alone(named.path("run", "backfill.lock"), refusal), open_log(config, clock) as log:
+    with lock_file(named.path("run", "backfill.lock"), refusal), open_log(config, clock) as log:
         runs = Runs(log, named.topic(RUNS))
         runs.look()
         progress(BackfillStep(BEGIN))

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.atomic_file import write_whole
+from headrace.files import write_atomically
 from headrace.lake.counters import TURN
 from headrace.lake.imports import positions
 from headrace.lake.location import Lake
@@ -119,7 +119,7 @@ class LateLane:
     def note(self, reached: dict[int, int]) -> None:
         """Keep that everything before some positions is published."""
         self.done = reached
-        write_whole(self.checkpoint, json.dumps(reached))
+        write_atomically(self.checkpoint, json.dumps(reached))
 
 
 def publish_lanes(

@@ -20,7 +20,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from headrace.atomic_file import write_whole
+from headrace.files import write_atomically
 from headrace.spark.failure import cause_of, text_of
 from headrace.spark.progress import last_batch
 
@@ -148,7 +148,7 @@ def note_failure(checkpoint: Path, error: BaseException | None) -> None:
     note = {"batch": done, "times": times + 1, "cause": cause_of(error)}
     # Without the note the query fails once more.
     with contextlib.suppress(OSError):
-        write_whole(_note_file(checkpoint), json.dumps(note))
+        write_atomically(_note_file(checkpoint), json.dumps(note))
 
 
 def noted_fault(checkpoint: Path) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store import damage
-from headrace.store.lmdb.environment import FIRST_SIZE, Environment, WriterLock
+from headrace.store.lmdb.environment import FIRST_SIZE, Environment, lock_writer
 from headrace.store.lmdb.expire import Sweep
 from headrace.store.lmdb.meta import Meta
 from headrace.store.lmdb.read import Question, looked_up
@@ -74,7 +74,7 @@ class LmdbStore:
         faults: FaultPoints = NO_FAULTS,
     ) -> None:
         self._folder, self._readonly, self._faults = Path(folder), readonly, faults
-        self._lock = None if readonly else WriterLock(self._folder)
+        self._lock = None if readonly else lock_writer(self._folder)
         self._folds: dict[str, Fold] = {}
         self._due: dict[bytes, str] = {}
         self._damaged: DamagedError | None = None
@@ -255,7 +255,7 @@ class LmdbStore:
 
     def _release(self) -> None:
         if self._lock is not None:
-            self._lock.release()
+            self._lock.close()
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Any]:
