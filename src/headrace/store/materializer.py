@@ -65,7 +65,7 @@ class Materialiser:
     Examples
     --------
     >>> from headrace.log import MemoryLog
-    >>> from headrace.tiles.changelog import encode
+    >>> from headrace.tiles.changelog_format import encode
     >>> from headrace.store.memory import MemoryStore
     >>> log, store = MemoryLog(), MemoryStore()
     >>> _ = log.create_topic("changelog.x", compacted=True)
