@@ -18,7 +18,7 @@ from headrace.serve.limits import Limits
 from headrace.serve.middleware import Standing
 from headrace.serve.responses import json_answer
 from headrace.serve.status_page import render
-from headrace.serve.status_view import Watch
+from headrace.serve.status_view import ProjectStatus, Watch
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -81,12 +81,10 @@ class Looks:
         text = self._standing.metrics.text(await self._status())
         return Response(text, headers={"cache-control": "no-store"}, media_type=_PROMETHEUS)
 
-    async def _status(self) -> dict[str, Any]:
+    async def _status(self) -> ProjectStatus:
         """How things stand; another process may have to be asked, but tables and models are in this one."""
-        told, tables, models = await run_in_threadpool(self._watch.status), self._standing.dimensions, self._models
+        found, tables, models = await run_in_threadpool(self._watch.status), self._standing.dimensions, self._models
         counted = await run_in_threadpool(models.status, self._standing.metrics)
         here = {**tables.readiness(), **models.readiness()}
         waiting = [part for part, there in here.items() if not there]
-        ready = {"ready": told["ready"] and not waiting, "waiting_for": [*told["waiting_for"], *waiting]}
-        alarms = {"alarms": [*told["alarms"], *models.alarms()]}
-        return told | ready | alarms | {"dimensions": tables.status(), "models": counted}
+        return found.of_worker(waiting, tables.status(), counted, models.alarms())

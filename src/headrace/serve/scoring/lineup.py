@@ -24,6 +24,7 @@ from headrace.models.roles import CHALLENGER, CHAMPION, SHADOW, Change, Roles, c
 from headrace.plan.model import Plan
 from headrace.plan.model_inputs import inputs_of, unfit
 from headrace.serve.scoring.version_process import Child
+from headrace.status.serving import FallbackStatus, ServedModelStatus
 from headrace.tiles.changelog import KeyPart
 
 FALLBACK: Final = "fallback"
@@ -239,22 +240,22 @@ class Served:
             child.close()
         self.lineup, self._children, self._leaving = Lineup(self.name), {}, []
 
-    def status(self) -> dict[str, Any]:
-        """How it stands."""
+    def status(self) -> ServedModelStatus:
+        """Who answers, and what runs for it."""
         lineup = self.lineup
         changes: Iterable[Change] = () if lineup.roles is None else lineup.roles.history
-        return {
-            "features": self.model.features.name,
-            "champion": None if lineup.champion is None else lineup.champion.version,
-            "challenger": None if lineup.challenger is None else lineup.challenger.version,
-            "share": None if lineup.challenger is None or lineup.roles is None else lineup.roles.share,
-            "shadows": [seat.version for seat in lineup.shadows],
-            "processes": {str(version): child.pid for version, child in list(self._children.items())},
-            "in_flight": self.in_flight,
-            "fallback_from": lineup.fallback_from,
-            "fallbacks": [_fallback_json(each) for each in changes if each.by == FALLBACK],
-            "failing": "; ".join(f"version {version}: {why}" for version, why in self.failing.items()) or None,
-        }
+        return ServedModelStatus(
+            features=self.model.features.name,
+            champion=None if lineup.champion is None else lineup.champion.version,
+            challenger=None if lineup.challenger is None else lineup.challenger.version,
+            share=None if lineup.challenger is None or lineup.roles is None else lineup.roles.share,
+            shadows=[seat.version for seat in lineup.shadows],
+            processes={str(version): child.pid for version, child in list(self._children.items())},
+            in_flight=self.in_flight,
+            fallback_from=lineup.fallback_from,
+            fallbacks=[_fallback(each) for each in changes if each.by == FALLBACK],
+            failing="; ".join(f"version {version}: {why}" for version, why in self.failing.items()) or None,
+        )
 
 
 _NEVER = object()
@@ -267,6 +268,6 @@ def _came(roles: Roles) -> Change | None:
     return changes[-1] if changes else None
 
 
-def _fallback_json(change: Change) -> dict[str, Any]:
+def _fallback(change: Change) -> FallbackStatus:
     to = change.version if change.what == "rollback" else None
-    return {"at": show_time(change.at), "from": change.before, "to": to, "why": change.why}
+    return FallbackStatus(at=show_time(change.at), failed=change.before, version=to, why=change.why)

@@ -175,7 +175,7 @@ def seat_of(served: Served, lineup: Lineup, key: Mapping[str, KeyPart], version:
 
 def no_model(served: Served) -> MachineError:
     """Nobody answers for a model."""
-    failing = served.status()["failing"]
+    failing = served.status().failing
     message = f"Model {served.name!r} has no champion." if failing is None else "No version of the model can serve."
     hint = f"`headrace model promote {served.name} VERSION` makes one the champion."
     return MachineError("no-model", message, got=failing, hint=hint)
