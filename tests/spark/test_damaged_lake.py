@@ -87,11 +87,13 @@ def test_publishing_once_fails_with_what_is_wrong(shop, cut_off):
 def test_the_archive_of_another_stream_goes_on_and_this_one_when_its_lake_is_mended(shop, cut_off, monkeypatch):
     monkeypatch.setattr(component, "AGAIN", 0.0)
     archive = shop.archiving()
+    shop.clock.advance("1s")
     archive.step()
     said = shop.archive_status(archive)
     assert list(archive.archives) == ["orders"]
     assert [alarm.says[:32] for alarm in said.alarms] == ["The archive of payments waits: T"]
     cut_off[0].write_bytes(cut_off[1])
+    shop.clock.advance("1s")
     archive.step()
     said = shop.archive_status(archive)
     assert (sorted(archive.archives), said.alarms) == (["orders", "payments"], [])
@@ -104,6 +106,7 @@ def test_a_stream_whose_lake_breaks_stays_as_it_was_told_last(shop, monkeypatch)
     archive = shop.archiving()
     before = shop.archive_status(archive).streams
     monkeypatch.setattr(type(archive.archives["payments"]), "step", _fail)
+    shop.clock.advance("1s")
     archive.step()
     said = shop.archive_status(archive)
     assert (said.streams, len(said.alarms)) == (before, 2)
