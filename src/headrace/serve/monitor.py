@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import asdict
+
 from headrace.alarms.alarm import Alarm, full_alarm
 from headrace.clock import MINUTE, SECOND, Clock, show_time
 from headrace.config.config import Names
@@ -31,10 +33,9 @@ from headrace.status.records import (
     PipelineStatus,
     ProcessStatus,
     ServeStatus,
-    SkewStatus,
 )
 from headrace.status.serving import RequestCounts, StepLatencies, StepLatency, StoreSize, StoreUpdates, ViewStatus
-from headrace.status.streams import StreamStatus, collect_alarms, merge_streams
+from headrace.status.streams import StreamStatus, merge_alarms, merge_status, merge_streams
 from headrace.status.topic import StatusPublisher, StatusRecords, read_status
 from headrace.store.materializer import Materialiser
 from headrace.tiles.latency import KEPT, Latency, told
@@ -61,10 +62,7 @@ class Monitor:
         self._reader, self._filler, self._log, self._names, self._clock = reader, filler, log, names, clock
         self._topic = names.topic(STATUS)
         self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
-        self._pipeline: PipelineStatus | None = None
-        self._pipeline_at = 0
-        self._archive: ArchiveStatus | None = None
-        self._others = StatusRecords({})
+        self._flow, self._others = StatusRecords(), StatusRecords()
         self._lag: int | None = None
         self._away: str | None = "log"
         self.behind: dict[str, Behind] = {}
@@ -139,11 +137,8 @@ class Monitor:
 
     def _look(self) -> None:
         self._lag = self._filler.lag()
-        records = read_status(self._log, self._topic, PipelineStatus, ArchiveStatus)
-        if (pipeline := records.get(PipelineStatus)) is not None:
-            self._pipeline, self._pipeline_at = pipeline, records.arrived_at(PipelineStatus)
-        self._archive = records.get(ArchiveStatus) or self._archive
-        streams = merge_streams(self._pipeline, self._archive)
+        self._flow.update(self._log, self._topic, PipelineStatus, ArchiveStatus)
+        streams = merge_streams(self._flow.get(PipelineStatus), self._flow.get(ArchiveStatus))
         self.behind = {each.stream.name: self._lag_of(each.stream.name, streams) for each in self._plan.admissions}
 
     def _lag_of(self, name: str, streams: Mapping[str, StreamStatus]) -> Behind:
@@ -164,8 +159,8 @@ class Monitor:
 
     def _warming(self, tiles: TileSet) -> bool:
         """Whether the tile set's query has just started, which says nothing of how fresh it will be."""
-        known = None if self._pipeline is None else self._pipeline.tile_sets.get(tiles.id)
-        return known is not None and known.warming
+        pipeline = self._flow.get(PipelineStatus) or PipelineStatus()
+        return tiles.id in pipeline.tile_sets and pipeline.tile_sets[tiles.id].warming
 
     def _latency(self, tiles: TileSet) -> Latency:
         return self._filler.latency[self._names.topic(f"changelog.{tiles.id}")]
@@ -176,7 +171,7 @@ class Monitor:
             "log": self._away != "log",
             "store": self._away != "store",
             "caught_up": self._filler.caught_up,
-            "pipeline": self._pipeline is not None,
+            "pipeline": self._flow.get(PipelineStatus) is not None,
             "history": self._history,
         }
 
@@ -189,34 +184,22 @@ class Monitor:
     def status(self) -> ProjectStatus:
         """Everything the page shows."""
         now, ready, own = self._clock.now(), self.readiness(), self._own_status(self._clock.now())
-        pipeline, archive = self._pipeline, self._archive
-        audit, evaluation = self._others.get(AuditStatus), self._others.get(EvaluationStatus)
-        others = (audit, evaluation, self._others.get(ProcessStatus))
-        raised = collect_alarms(archive, pipeline, self._others.get(LateStatus), *others)
-        disk = [] if self._disk is None else [self._disk.status()]
+        known, said_at = self._flow.get(PipelineStatus), self._flow.arrived_at(PipelineStatus)
         return ProjectStatus(
             at=show_time(now),
             project=self._names.project,
             plan=self._plan.fingerprint,
-            definitions=self._others.get(DefinitionStatus) or DefinitionStatus(),
             ready=all(ready.values()),
             waiting_for=[part for part, there in ready.items() if not there],
-            pipeline=None if pipeline is None else self._pipeline_age(now),
-            streams=merge_streams(pipeline, archive),
-            lake={} if archive is None else archive.streams,
-            tile_sets={} if pipeline is None else pipeline.tile_sets,
-            alarms=[*disk, *raised],
-            skew=SkewStatus() if audit is None else audit.skew,
-            labels={} if evaluation is None else evaluation.labels,
+            alarms=[*merge_alarms(self._flow, self._others, self._disk)],
+            pipeline=PipelineAge(at=show_time(said_at), age_ms=(now - said_at) / 1_000) if known else None,
             views=own.views,
             materialiser=own.materialiser,
             latency=own.latency,
             store=own.store,
             requests=own.requests,
+            **asdict(merge_status(self._flow, self._others)),
         )
-
-    def _pipeline_age(self, now: int) -> PipelineAge:
-        return PipelineAge(at=show_time(self._pipeline_at), age_ms=(now - self._pipeline_at) / 1_000)
 
     def _own_status(self, now: int) -> ServeStatus:
         """What this process knows itself."""

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from headrace.alarms.alarm import AlarmStatus
 from headrace.serve.limits import Behind
-from headrace.status.records import ArchiveProgress, DefinitionStatus, LabelStatus, SkewStatus, TileSetStatus
 from headrace.status.serving import (
     DimensionStatus,
     ModelAlarm,
@@ -26,7 +25,7 @@ from headrace.status.serving import (
     StoreUpdates,
     ViewStatus,
 )
-from headrace.status.streams import StreamStatus
+from headrace.status.streams import PublishedStatus
 
 READS = 2_000
 """How many of the newest read times are kept."""
@@ -41,7 +40,7 @@ class PipelineAge(Struct, kw_only=True):
     age_ms: float
 
 
-class ProjectStatus(Struct, kw_only=True):
+class ProjectStatus(PublishedStatus, kw_only=True):
     """Everything that the page shows; as JSON it is `/status.json`, the page's twin."""
 
     at: str
@@ -49,21 +48,15 @@ class ProjectStatus(Struct, kw_only=True):
     plan: str
     ready: bool
     waiting_for: list[str]
+    alarms: list[AlarmStatus | ModelAlarm]
     views: dict[str, ViewStatus]
     materialiser: StoreUpdates
     latency: StepLatencies
     store: StoreSize
     requests: RequestCounts
-    definitions: DefinitionStatus = field(default_factory=DefinitionStatus)
     pipeline: PipelineAge | None = None
-    streams: dict[str, StreamStatus] = {}
-    lake: dict[str, ArchiveProgress] = {}
-    tile_sets: dict[str, TileSetStatus] = {}
-    alarms: list[AlarmStatus | ModelAlarm] = []
-    skew: SkewStatus = field(default_factory=SkewStatus)
-    labels: dict[str, LabelStatus] = {}
-    dimensions: dict[str, DimensionStatus] = {}
-    models: dict[str, ServedModelStatus] = {}
+    dimensions: dict[str, DimensionStatus] = field(default_factory=dict)
+    models: dict[str, ServedModelStatus] = field(default_factory=dict)
 
     def of_worker(
         self,

@@ -1,16 +1,31 @@
-"""How each stream stands: what the pipeline and the archive publish of it, put together.
+"""What the components of a project publish, put together for the page and for `headrace status`.
 
-The pipeline publishes how far its tiles are, the archive what became of every record. Both do so at their own pace; the
-page and `headrace status` show one status for each stream.
+The pipeline publishes how far the tiles of a stream are, the archive what became of every record. Both do so at their
+own pace; both views show one status for each stream.
 """
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from headrace.alarms.alarm import AlarmStatus
+from headrace.alarms.alarm import Alarm, AlarmStatus
 from headrace.meaning.verdict_names import VERDICTS
-from headrace.status.records import ArchiveProgress, ArchiveStatus, ComponentRecord, PipelineStatus, StreamProgress
+from headrace.status.records import (
+    ArchiveProgress,
+    ArchiveStatus,
+    AuditStatus,
+    ComponentRecord,
+    DefinitionStatus,
+    EvaluationStatus,
+    LabelStatus,
+    LateStatus,
+    PipelineStatus,
+    ProcessStatus,
+    SkewStatus,
+    StreamProgress,
+    TileSetStatus,
+)
+from headrace.status.topic import StatusRecords
 
 
 class StreamStatus(Struct, kw_only=True):
@@ -26,6 +41,38 @@ class StreamStatus(Struct, kw_only=True):
     lag_events: int
     lag_seconds: float
     rate_per_s: float
+
+
+class PublishedStatus(Struct, kw_only=True):
+    """What all components published; a component that did not leaves its part empty."""
+
+    definitions: DefinitionStatus = field(default_factory=DefinitionStatus)
+    streams: dict[str, StreamStatus] = {}
+    lake: dict[str, ArchiveProgress] = {}
+    tile_sets: dict[str, TileSetStatus] = {}
+    skew: SkewStatus = field(default_factory=SkewStatus)
+    labels: dict[str, LabelStatus] = {}
+
+
+def merge_status(flow: StatusRecords, others: StatusRecords) -> PublishedStatus:
+    """Put together the records of pipeline and archive, and those of the other components."""
+    pipeline, archive = flow.get(PipelineStatus) or PipelineStatus(), flow.get(ArchiveStatus) or ArchiveStatus()
+    return PublishedStatus(
+        definitions=others.get(DefinitionStatus) or DefinitionStatus(),
+        streams=merge_streams(pipeline, archive),
+        lake=archive.streams,
+        tile_sets=pipeline.tile_sets,
+        skew=(others.get(AuditStatus) or AuditStatus()).skew,
+        labels=(others.get(EvaluationStatus) or EvaluationStatus()).labels,
+    )
+
+
+def merge_alarms(flow: StatusRecords, others: StatusRecords, disk: Alarm | None) -> list[AlarmStatus]:
+    """The alarm of the disk, and those of all components."""
+    first = [] if disk is None else [disk.status()]
+    late, audit, evaluation = others.get(LateStatus), others.get(AuditStatus), others.get(EvaluationStatus)
+    spark = others.get(ProcessStatus)
+    return first + collect_alarms(flow.get(ArchiveStatus), flow.get(PipelineStatus), late, audit, evaluation, spark)
 
 
 def merge_streams(pipeline: PipelineStatus | None, archive: ArchiveStatus | None) -> dict[str, StreamStatus]:

@@ -6,7 +6,7 @@ A record that cannot be read is treated as if it were not there: a reader must n
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -85,22 +85,28 @@ class StatusPublisher:
 
 
 class StatusRecords:
-    """The last records of some components."""
+    """The last records of some components, and when each arrived in the log."""
 
-    def __init__(self, records: Mapping[str, Record]) -> None:
-        self.arrivals = {key: record.arrived_at for key, record in records.items()}
-        self._records = records
+    def __init__(self) -> None:
+        self.arrivals: dict[str, int] = {}
+        self._records: dict[str, StatusRecord] = {}
+
+    def update(self, log: Log, topic: str, *kinds: type[StatusRecord]) -> None:
+        """Read the last record of each kind; where there is none that can be read, the one before stays."""
+        found = last_records(log, topic, [kind.KEY for kind in kinds])
+        for kind in kinds:
+            if (record := found.get(kind.KEY)) is None:
+                continue
+            try:
+                self._records[kind.KEY] = msgspec.json.decode(record.value or b"", type=kind)
+                self.arrivals[kind.KEY] = record.arrived_at
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                _logger.warning("the %s's status cannot be read: %s", kind.KEY, error)
 
     def get(self, kind: type[S]) -> S | None:
-        """The last record of a kind; None where there is none that can be read."""
+        """The last record of a kind."""
         record = self._records.get(kind.KEY)
-        if record is None:
-            return None
-        try:
-            return msgspec.json.decode(record.value or b"", type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            _logger.warning("the %s's status cannot be read: %s", kind.KEY, error)
-            return None
+        return record if isinstance(record, kind) else None
 
     def arrived_at(self, kind: type[StatusRecord]) -> int:
         """When the last record of a kind arrived in the log; 0 where there is none."""
@@ -109,7 +115,9 @@ class StatusRecords:
 
 def read_status(log: Log, topic: str, *kinds: type[StatusRecord]) -> StatusRecords:
     """The last record of each kind; those that were not published lately are left out."""
-    return StatusRecords(last_records(log, topic, [kind.KEY for kind in kinds]))
+    records = StatusRecords()
+    records.update(log, topic, *kinds)
+    return records
 
 
 def last_records(log: Log, topic: str, keys: Iterable[str]) -> dict[str, Record]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from headrace.alarms.alarm import AlarmStatus, full_alarm
+from headrace.alarms.alarm import Alarm, AlarmStatus, full_alarm
 from headrace.clock import MILLISECOND, SECOND, micros
 from headrace.config.config import Config, names
 from headrace.disk import free_bytes, has_room
@@ -22,24 +22,19 @@ from headrace.plan.model import Plan
 from headrace.processes import process_identity, state_folder
 from headrace.processes.state_folder import Place
 from headrace.status.records import (
-    ArchiveProgress,
     ArchiveStatus,
     AuditStatus,
     ComponentStatus,
-    DefinitionStatus,
     EvaluationStatus,
-    LabelStatus,
     LateStatus,
     ModelScoring,
     PipelineStatus,
     ProcessStatus,
     ScoringStatus,
     ServeStatus,
-    SkewStatus,
-    TileSetStatus,
 )
 from headrace.status.serving import ViewStatus
-from headrace.status.streams import StreamStatus, collect_alarms, merge_streams
+from headrace.status.streams import PublishedStatus, merge_alarms, merge_status
 from headrace.status.topic import StatusRecords, read_status
 from headrace.supervisor import services
 from headrace.supervisor.plan_record import compare_plans
@@ -73,7 +68,7 @@ class ProcessReport(Struct, kw_only=True):
     components: dict[str, ComponentStatus] | None = None
 
 
-class ProjectReport(Struct, kw_only=True):
+class ProjectReport(PublishedStatus, kw_only=True):
     """Everything that `headrace status` shows.
 
     Attributes
@@ -92,17 +87,11 @@ class ProjectReport(Struct, kw_only=True):
     since: str | None = None
     supervisor: int | None = None
     url: str | None = None
-    processes: dict[str, ProcessReport] = {}
-    definitions: DefinitionStatus = field(default_factory=DefinitionStatus)
-    told_seconds_ago: dict[str, float] = {}
-    streams: dict[str, StreamStatus] = {}
-    lake: dict[str, ArchiveProgress] = {}
-    tile_sets: dict[str, TileSetStatus] = {}
-    alarms: list[AlarmStatus] = []
-    skew: SkewStatus = field(default_factory=SkewStatus)
-    labels: dict[str, LabelStatus] = {}
-    models: dict[str, ModelScoring] = {}
-    views: dict[str, ViewStatus] = {}
+    processes: dict[str, ProcessReport] = field(default_factory=dict)
+    told_seconds_ago: dict[str, float] = field(default_factory=dict)
+    alarms: list[AlarmStatus] = field(default_factory=list)
+    models: dict[str, ModelScoring] = field(default_factory=dict)
+    views: dict[str, ViewStatus] = field(default_factory=dict)
 
 
 def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], Plan]) -> ProjectReport:
@@ -113,43 +102,26 @@ def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], 
         name: _process(found, supervised=supervisor is not None)
         for name, found in (stored.get("processes") or {}).items()
     }
-    found = ProjectReport(
+    records = _last_status(config, log)
+    scoring, serve = records.get(ScoringStatus) or ScoringStatus(), records.get(ServeStatus) or ServeStatus()
+    age = (now - records.arrived_at(ServeStatus)) / MILLISECOND
+    disk = _disk(where, stored.get("full_since") if supervisor else None, now)
+    published = merge_status(records, records)
+    published.definitions = compare_plans(where, {name: each.pid for name, each in processes.items()}, load)
+    return ProjectReport(
         project=config.name,
         env=config.env,
+        state=str(stored.get("state", "starting")) if supervisor else "stopped",
+        since=stored.get("since") if supervisor else None,
+        supervisor=None if supervisor is None else supervisor.pid,
         url=processes["serve"].url if "serve" in processes else None,
         processes=processes | _services(config),
-        definitions=compare_plans(where, {name: each.pid for name, each in processes.items()}, load),
-        alarms=_disk(where, stored.get("full_since") if supervisor else None, now),
+        told_seconds_ago={key: round((now - at) / SECOND, 1) for key, at in records.arrivals.items()},
+        alarms=merge_alarms(records, records, disk),
+        models=scoring.models,
+        views={name: _aged(view, age) for name, view in serve.views.items()},
+        **asdict(published),
     )
-    if supervisor is not None:
-        found.state, found.since = str(stored.get("state", "starting")), stored.get("since")
-        found.supervisor = supervisor.pid
-    _add_published(found, _last_status(config, log), now)
-    return found
-
-
-def _add_published(found: ProjectReport, records: StatusRecords, now: int) -> None:
-    """Add what the components published to a report."""
-    pipeline, archive = records.get(PipelineStatus), records.get(ArchiveStatus)
-    audit, evaluation = records.get(AuditStatus), records.get(EvaluationStatus)
-    scoring, serve = records.get(ScoringStatus), records.get(ServeStatus)
-    found.told_seconds_ago = {key: round((now - at) / SECOND, 1) for key, at in records.arrivals.items()}
-    found.streams = merge_streams(pipeline, archive)
-    spark, late = records.get(ProcessStatus), records.get(LateStatus)
-    found.alarms += collect_alarms(archive, pipeline, late, audit, evaluation, spark)
-    if archive is not None:
-        found.lake = archive.streams
-    if pipeline is not None:
-        found.tile_sets = pipeline.tile_sets
-    if audit is not None:
-        found.skew = audit.skew
-    if evaluation is not None:
-        found.labels = evaluation.labels
-    if scoring is not None:
-        found.models = scoring.models
-    if serve is not None:
-        age = (now - records.arrived_at(ServeStatus)) / MILLISECOND
-        found.views = {name: _aged(view, age) for name, view in serve.views.items()}
 
 
 def _last_status(config: Config, log: Log) -> StatusRecords:
@@ -157,15 +129,14 @@ def _last_status(config: Config, log: Log) -> StatusRecords:
     try:
         return read_status(log, names(config).topic(STATUS), *KINDS)
     except DiskFullError:
-        return StatusRecords({})
+        return StatusRecords()
 
 
-def _disk(where: Place, full_since: str | None, now: int) -> list[AlarmStatus]:
+def _disk(where: Place, full_since: str | None, now: int) -> Alarm | None:
     """The alarm that the disk is full: nobody else could write it down."""
     if full_since is None and has_room(where.data):
-        return []
-    since = now if full_since is None else micros(full_since)
-    return [full_alarm(str(where.data), free_bytes(where.data), since).status()]
+        return None
+    return full_alarm(str(where.data), free_bytes(where.data), now if full_since is None else micros(full_since))
 
 
 def _aged(view: ViewStatus, milliseconds: float) -> ViewStatus:
