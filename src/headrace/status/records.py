@@ -108,7 +108,11 @@ class ArchiveStatus(ComponentRecord, kw_only=True):
 
 
 class LaneStatus(Struct, kw_only=True):
-    """What was published of one late lane, and how long after its arrival; `error` says why it waits."""
+    """What was published of one late lane since the component started.
+
+    `delay_seconds` passed from the arrival of the last late event to its publication; what arrived before `as_of` is
+    published; `error` says why the lane waits, if it does.
+    """
 
     run: str = ""
     passes: int = 0

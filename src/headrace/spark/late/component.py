@@ -8,7 +8,6 @@ is filled by the archive; a stream without a lake has nothing to publish. All la
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.alarms.alarm import Alarm, waiting_alarm
@@ -36,35 +35,20 @@ FAILED = "lake-failed"
 _logger = logging.getLogger(__name__)
 
 
-@dataclass
 class LanePublication:
-    """One lane, and what has been published of it since the component started.
+    """One lane, and what has been published of it since the component started."""
 
-    Attributes
-    ----------
-    delay
-        Seconds from the arrival of the last late event to its publication.
-    as_of
-        Everything that arrived before this time and belongs to the lane is published.
-    failure, since
-        Why the lane waits, if it does, and since when.
-    """
-
-    lane: LateLane
-    passes: int = 0
-    events: int = 0
-    tiles: int = 0
-    delay: float | None = None
-    as_of: int | None = None
-    failure: HeadraceError | None = None
-    since: int = 0
+    def __init__(self, lane: LateLane) -> None:
+        self.lane, self.status = lane, LaneStatus(run=lane.run.name, positions=dict(lane.done))
+        self.failure: HeadraceError | None = None
+        self._since = 0
 
     def wait(self, failure: HeadraceError, now: int) -> None:
         """Note why nothing is published."""
         if self.failure is None:
             _logger.error("the late lane of %s waits: %s", self.lane.tile_set.id, failure)
-            self.since = now
-        self.failure = failure
+            self._since = now
+        self.failure, self.status.error = failure, failure.brief
 
     def alarms(self) -> list[Alarm]:
         """Why it waits, if it does."""
@@ -72,27 +56,17 @@ class LanePublication:
             return []
         tile_set = self.lane.tile_set
         what = f"The late lane of {tile_set.id}, run {self.lane.run.name},"
-        return [waiting_alarm(tile_set.stream.name, what, self.failure.brief, self.since)]
-
-    def status(self) -> LaneStatus:
-        """What was published, and how long after its arrival."""
-        return LaneStatus(
-            run=self.lane.run.name,
-            passes=self.passes,
-            events=self.events,
-            tiles=self.tiles,
-            delay_seconds=self.delay,
-            positions=dict(self.lane.done),
-            as_of=None if self.as_of is None else show_time(self.as_of),
-            error=None if self.failure is None else self.failure.brief,
-        )
+        return [waiting_alarm(tile_set.stream.name, what, self.failure.brief, self._since)]
 
     def add(self, done: Pass, now: int, as_of: int) -> None:
         """Count a pass, after which everything that arrived before `as_of` is published."""
-        self.passes, self.events, self.tiles = self.passes + 1, self.events + done.events, self.tiles + done.tiles
-        self.as_of, self.failure = as_of, None
+        status, self.failure = self.status, None
+        status.passes += 1
+        status.events += done.events
+        status.tiles += done.tiles
+        status.positions, status.as_of, status.error = dict(self.lane.done), show_time(as_of), None
         if done.last_arrival is not None:
-            self.delay = max(0, now - done.last_arrival) / SECOND
+            status.delay_seconds = max(0, now - done.last_arrival) / SECOND
 
 
 class LateLanes:
@@ -175,7 +149,7 @@ class LateLanes:
         """What was published of each tile set and run."""
         found: dict[str, dict[str, LaneStatus]] = {}
         for (tile_set, run), publication in self._lanes.items():
-            found.setdefault(tile_set, {})[run] = publication.status()
+            found.setdefault(tile_set, {})[run] = publication.status
         return found
 
     def refuse_failed(self) -> None:
