@@ -109,9 +109,13 @@ def _skew(skew: SkewStatus) -> str:
 
 
 def _tiles(tiles: TileSetStatus) -> str:
-    last = [f"batch {tiles.batch}", f"{tiles.batch_ms or 0:,} ms", f"{tiles.state_rows or 0:,} rows of state"]
-    dropped = f"{tiles.dropped_by_watermark:,} dropped by the watermark"
-    return dropped if tiles.batch is None else ", ".join([*last, dropped])
+    known = (
+        (tiles.batch, "batch {}"),
+        (tiles.batch_ms, "{:,} ms"),
+        (tiles.state_rows, "{:,} rows of state"),
+        (tiles.dropped_by_watermark, "{:,} dropped by the watermark"),
+    )
+    return ", ".join(text.format(value) for value, text in known if isinstance(value, int))
 
 
 def _view(view: ViewStatus) -> str:
