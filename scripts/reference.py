@@ -19,6 +19,7 @@ from headrace.cli.main import cli
 from headrace.config.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
 from headrace.serve.limits import Limits
 from headrace.serve.openapi import document
+from headrace.serve.routes import ROUTES
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"
@@ -91,7 +92,7 @@ def settings_page() -> str:
 def cli_page() -> str:
     """Every verb as its own `--help` tells it."""
     lines = ["# The command line", "", WRITTEN, "", "stdout is data, stderr is talk; a failure exits non-zero.", ""]
-    for path, text in _helps(cli, click.Context(cli, info_name="headrace", terminal_width=100)):
+    for path, text in _helps(cli, click.Context(cli, info_name="headrace", terminal_width=100, **cli.context_settings)):
         lines += [f"## {path}", "", "```text", text, "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -100,7 +101,7 @@ def openapi_page() -> str:
     """What can be asked over HTTP of the project that `headrace init` makes."""
     with tempfile.TemporaryDirectory() as folder:
         create(Path(folder) / "shop")
-        made = document(project.load(Path(folder) / "shop").plan(), Limits(), keyed=True)
+        made = document(ROUTES, project.load(Path(folder) / "shop").plan(), Limits(), keyed=True)
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 

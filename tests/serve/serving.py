@@ -11,6 +11,7 @@ from headrace.plan.model import Plan
 from headrace.serve.http_server import Answering
 from headrace.serve.server import Filling
 from headrace.store.protocol import Store
+from headrace.tiles.fold import folds
 
 
 class Serving:
@@ -19,6 +20,7 @@ class Serving:
     def __init__(
         self, plan: Plan, log: Log, store: Store, named: Names, clock: Clock | None = None, **answering: Any
     ) -> None:
+        store.fold_with(folds(plan))
         filling = Filling(plan, log, store, named, clock)
         self.filler, self.monitor = filling.filler, filling.monitor
         answers = Answering(filling.reader, log, named, self.monitor, clock=clock, **answering)

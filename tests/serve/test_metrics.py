@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from headrace.serve.handler_context import Standing
 from headrace.serve.limits import Limits
 from headrace.serve.metrics import BOUNDS, HELP, Metrics
-from headrace.serve.middleware import Standing
 from tests.serve.conftest import World
 from tests.streams import BASE
 

@@ -9,7 +9,7 @@ import pytest
 import headrace as hr
 from headrace.plan.build import build
 from headrace.spark.pipeline.tile_status import TileStatus
-from headrace.status.records import HotKey, OperatorState
+from headrace.status.records import HotKeyShare, OperatorState
 
 clicks = hr.stream("clicks", fields={"id": str, "user": str, "at": hr.Timestamp}, event_time="at", event_id="id")
 users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
@@ -80,7 +80,7 @@ def test_a_batch_that_is_told_of_again_counts_once(query):
     tile.query.recentProgress.append(batch(1, dropped=1))
     found.look(20)
     assert found.status(20).dropped_by_watermark == 3
-    assert found.status(20).hot_keys == [HotKey(key={"user": "a"}, share=0.6)]
+    assert found.status(20).hot_keys == [HotKeyShare(key={"user": "a"}, share=0.6)]
 
 
 def test_dropped_rows_stay_an_alarm_over_a_restart_and_a_batch_that_is_run_again(query):

@@ -17,7 +17,7 @@ from headrace.cli.byte_size import show_size
 from headrace.cli.output import data, data_json, line, table, talk
 from headrace.clock import SECOND, show_duration, show_time
 from headrace.plural import show_count
-from headrace.status.records import HotKey, OperatorState, PipelineStatus, TileSetStatus
+from headrace.status.records import HotKeyShare, OperatorState, PipelineStatus, TileSetStatus
 
 if TYPE_CHECKING:
     from headrace.plan.model import TileSet
@@ -80,7 +80,7 @@ class TileSetReport(Struct, kw_only=True):
     dropped_by_watermark: int | None
     checkpoint: str | None
     operators: dict[str, OperatorReport]
-    hot_keys: list[HotKey]
+    hot_keys: list[HotKeyShare]
     hot_keys_of: int
 
 
@@ -199,7 +199,7 @@ def _about(each: TileSetReport) -> str:
     return ", ".join([*about, f"{show_count(each.dropped_by_watermark or 0, 'row')} dropped by the watermark"])
 
 
-def _key(hot: HotKey) -> str:
+def _key(hot: HotKeyShare) -> str:
     return ", ".join(f"{name}={value}" for name, value in hot.key.items()) or "null"
 
 

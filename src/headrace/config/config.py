@@ -146,7 +146,10 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None, *, 
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("bad-setting", f"{FILE} cannot be read.", got=shown(str(error)), where=str(file)) from error
+        hint = "Look at its permissions; it is text in UTF-8."
+        raise ConfigError(
+            "bad-setting", f"{FILE} cannot be read.", got=shown(str(error)), where=str(file), hint=hint
+        ) from error
     return parse(text, file.parent, os.environ if environ is None else environ, env=env)
 
 
@@ -167,7 +170,8 @@ def parse(text: str, root: Path, environ: Mapping[str, str], *, env: str | None 
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError("bad-setting", f"{FILE} is not TOML.", got=str(error), where=FILE) from error
+        hint = 'Mend the line that is named. A text stands in quotes, as in name = "shop".'
+        raise ConfigError("bad-setting", f"{FILE} is not TOML.", got=str(error), where=FILE, hint=hint) from error
     overlays = table.pop("env", {})
     if not isinstance(overlays, dict) or not all(isinstance(overlay, dict) for overlay in overlays.values()):
         hint = "Write one table for each environment, as in [env.staging]."

@@ -109,7 +109,7 @@ class Scoring:
         tails, (median, high) = each.features.tails.values(), percentiles(list(each.latencies))
         return ModelScoring(
             champion=None if lineup is None else lineup.roles.champion,
-            failing=each.lineups.failing,
+            failing=each.lineups.failure,
             counts=dict(each.counts),
             positions=dict(each.positions),
             lag_events=sum(end - each.positions[p] for p, end in ends.items()) if each.positions else 0,

@@ -49,7 +49,7 @@ class OperatorState(Struct, kw_only=True):
     disk_bytes: int = 0
 
 
-class HotKey(Struct, kw_only=True):
+class HotKeyShare(Struct, kw_only=True):
     """A key that many of the last events have, and its share of them."""
 
     key: dict[str, str | int | float | bool | None]
@@ -65,7 +65,7 @@ class TileSetStatus(Struct, kw_only=True):
     mode: str | None = None
     warming: bool = False
     checkpoint: str | None = None
-    hot_keys: list[HotKey] = []
+    hot_keys: list[HotKeyShare] = []
     hot_keys_of: int = 0
     batch_ms: int | UnsetType = UNSET
     state_rows: int | UnsetType = UNSET

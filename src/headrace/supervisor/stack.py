@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 from headrace.config.config import Config, names
 from headrace.errors import ConfigError, DiskFullError, HeadraceError, shown
 from headrace.log.protocol import Log
-from headrace.processes.child import Child
 from headrace.processes.state_folder import Place
 from headrace.status.topic import last_records
+from headrace.supervisor.child import Child
 from headrace.topics import STATUS
 
 HTTP_TIMEOUT = 1.0

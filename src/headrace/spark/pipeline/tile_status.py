@@ -15,7 +15,7 @@ from headrace.clock import show_time
 from headrace.plan.model import TileSet
 from headrace.spark.durable_counts import Tally
 from headrace.spark.pipeline import hot_keys, query_state
-from headrace.status.records import HotKey, TileSetStatus
+from headrace.status.records import HotKeyShare, TileSetStatus
 
 if TYPE_CHECKING:
     from headrace.spark.pipeline.tile_query import TileQuery
@@ -62,7 +62,7 @@ class TileStatus:
             mode=self.tile.mode,
             warming=self.tile.warming,
             checkpoint=self.tile.place.checkpoint.name,
-            hot_keys=[HotKey(key=json.loads(key), share=round(share, 4)) for key, share in self.keys.top(now)],
+            hot_keys=[HotKeyShare(key=json.loads(key), share=round(share, 4)) for key, share in self.keys.top(now)],
             hot_keys_of=self.keys.events(now),
         )
         if self._last is not None:
