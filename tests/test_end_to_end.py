@@ -23,7 +23,9 @@ from headrace.config.config import names
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.processes import state_folder
-from headrace.topics import STATUS, last_status, open_log
+from headrace.status.records import EvaluationStatus
+from headrace.status.topic import read_status
+from headrace.topics import STATUS, open_log
 from headrace_demo import stack
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
@@ -72,8 +74,8 @@ def pid_of(config, name):
 
 
 def has_evaluated(config, log):
-    _, told = last_status(log, names(config).topic(STATUS), ["evaluate"])["evaluate"]
-    return told["looks"]
+    status = read_status(log, names(config).topic(STATUS), EvaluationStatus).get(EvaluationStatus)
+    return status is not None and status.looks
 
 
 def state_of(config, name):

@@ -23,6 +23,7 @@ from headrace.processes import service, state_folder
 from headrace.processes.backoff import LOOP_EXITS
 from headrace.processes.state_folder import Place
 from headrace.skew.process import Auditing
+from headrace.status.topic import StatusPublisher
 from headrace.supervisor import services
 from headrace.supervisor import supervisor as supervise
 from headrace.supervisor.child import Child
@@ -203,11 +204,11 @@ def shop(tmp_path, monkeypatch):
 def test_the_status_says_that_the_disk_is_full_though_nobody_can_write_it_down(shop, monkeypatch):
     monkeypatch.setattr(disk, "LEAST", 1 << 62)
     found = report(shop, state_folder.place(shop), Shut(), now=7, load=lambda: build([]))
-    (alarm,) = found["alarms"]
-    assert (found["state"], alarm["kind"], alarm["since"]) == ("stopped", "disk_full", show_time(7))
-    assert "is full" in alarm["says"]
+    (alarm,) = found.alarms
+    assert (found.state, alarm.kind, alarm.since) == ("stopped", "disk_full", show_time(7))
+    assert "is full" in alarm.says
     monkeypatch.undo()
-    assert report(shop, state_folder.place(shop), MemoryLog(), now=7, load=lambda: build([]))["alarms"] == []
+    assert report(shop, state_folder.place(shop), MemoryLog(), now=7, load=lambda: build([])).alarms == []
 
 
 def test_down_needs_no_room(shop, monkeypatch, capsys):
@@ -287,20 +288,20 @@ def test_a_component_without_space_says_so_refuses_nothing_and_goes_on_when_ther
 
 def test_the_spark_process_shows_that_it_lives_when_its_state_cannot_be_written(tmp_path, monkeypatch, caplog):
     application = SparkApplication.__new__(SparkApplication)
-    application._file, application._written, application._is_told = tmp_path / "spark.json", "", True
-    application._name, application._topic, application._clock = "spark", STATUS, FakeClock(1)
-    application._log, application.threads = MemoryLog(), []
-    application._log.create_topic(STATUS, compacted=True)
+    application._file, application._written, log = tmp_path / "spark.json", "", MemoryLog()
+    log.create_topic(STATUS, compacted=True)
+    application._publisher = StatusPublisher(log, STATUS, FakeClock(1), process="spark")
+    application.threads = []
     application._file.write_text("{}")
     before = application._file.stat().st_mtime_ns
     monkeypatch.setattr("headrace.driver.application.write_or_overwrite", refuse)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            application._tell()
+            application._publish_status()
     assert application._file.stat().st_mtime_ns > before
     assert len(caplog.records) == 1
     monkeypatch.undo()
-    application._tell()
+    application._publish_status()
     assert json.loads(application._file.read_text())["components"] == {}
 
 
@@ -310,8 +311,8 @@ def test_the_audit_goes_on_when_nobody_can_be_told(shop, monkeypatch):
     loaded, log = project.load(), MemoryLog()
     auditing = Auditing(loaded.plan(), loaded.config, log, FakeClock(1))
     monkeypatch.setattr(log, "append", lambda *_, **__: fails(LOG_FULL)())
-    auditing.tell(2)
-    auditing.tell(3)
+    auditing.publish_status()
+    auditing.publish_status()
     monkeypatch.undo()
-    auditing.tell(4)
+    auditing.publish_status()
     assert log.end_offsets("headrace.status") == {0: 1}

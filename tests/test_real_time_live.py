@@ -26,10 +26,12 @@ from headrace.meaning.reference import Outcome
 from headrace.read.reader import Reader
 from headrace.spark.pipeline.runs import checkpoint_of
 from headrace.spark.progress import last_batch_end
+from headrace.status.records import PipelineStatus
+from headrace.status.topic import read_status
 from headrace.store import MemoryStore
 from headrace.store.materializer import Materialiser
 from headrace.tiles.run_choice import FIRST_RUN
-from headrace.topics import STATUS, last_status, open_log, topics
+from headrace.topics import STATUS, open_log, topics
 from headrace.topics import create as create_topics
 from headrace_demo import stack
 from tests.flow import flow, message
@@ -107,8 +109,11 @@ class FoldedChangelog:
 
     def read_mode(self, since: int) -> str | None:
         """The mode of the query, from a status that is newer than `since`."""
-        arrived_at, told = last_status(self._log, self._named.topic(STATUS), ["pipeline"])["pipeline"]
-        return told["tile_sets"][self._tile_set.id]["mode"] if arrived_at > since else None
+        records = read_status(self._log, self._named.topic(STATUS), PipelineStatus)
+        status = records.get(PipelineStatus)
+        if status is None or records.arrived_at(PipelineStatus) <= since:
+            return None
+        return status.tile_sets[self._tile_set.id].mode
 
 
 def test_a_pipeline_that_is_killed_within_a_real_time_batch_goes_on_and_every_value_is_the_reference(

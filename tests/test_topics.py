@@ -1,8 +1,7 @@
-"""Which topics a plan needs, and what the components last said in one of them."""
+"""Which topics a plan needs."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 import headrace as hr
 from headrace.config.config import Names
 from headrace.errors import ConfigError
-from headrace.log import EmbeddedLog, MemoryLog, Retention
+from headrace.log import MemoryLog, Retention
 from headrace.plan.build import build
-from headrace.topics import create, last_status, topics
+from headrace.topics import create, topics
 
 NAMES = Names("eu", "shop", Path("data"))
 
@@ -70,30 +69,3 @@ def test_a_stream_with_the_producers_clock_gets_a_topic_with_it():
         "eu.clicks.dead": "log",
         "eu.changelog.clicks.by_user": "log",
     }
-
-
-def said(log, component: str, number: int) -> None:
-    log.append("status", json.dumps({"n": number}).encode(), key=component.encode())
-
-
-def test_the_last_word_of_each_component_is_found_however_long_ago_it_spoke():
-    log = MemoryLog()
-    log.create_topic("status", compacted=True)
-    said(log, "serve", 1)
-    for number in range(300):
-        said(log, "pipeline", number)
-    found = last_status(log, "status", ["pipeline", "serve", "silent"])
-    assert {name: told for name, (_, told) in found.items()} == {"pipeline": {"n": 299}, "serve": {"n": 1}}
-
-
-def test_the_last_word_is_found_after_the_topic_was_cleaned(tmp_path):
-    with EmbeddedLog(tmp_path) as log:
-        log.create_topic("status", compacted=True)
-        for number in range(10):
-            said(log, "pipeline", number)
-        log.clean("status")
-        assert last_status(log, "status", ["pipeline"])["pipeline"][1] == {"n": 9}
-
-
-def test_a_log_without_the_topic_has_nothing_to_tell(tmp_path):
-    assert last_status(EmbeddedLog(tmp_path), "status", ["pipeline"]) == {}

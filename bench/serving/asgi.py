@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -19,7 +18,7 @@ from headrace.config.config import names
 from headrace.read.reader import Reader
 from headrace.serve.http_server import Answering
 from headrace.serve.limits import Behind
-from headrace.serve.status_view import ANSWERED, READS
+from headrace.serve.status_view import ANSWERED, READS, ProjectStatus
 from headrace.store.open import look_into
 from headrace.topics import open_log
 
@@ -40,9 +39,9 @@ class Still:
         """Always ready."""
         return {"store": True}
 
-    def status(self) -> dict[str, Any]:
-        """Nothing to tell."""
-        return {}
+    def status(self) -> ProjectStatus:
+        """Nobody asks."""
+        raise NotImplementedError
 
 
 def made() -> ASGIApp:

@@ -8,7 +8,6 @@ so keys are asked for in proportion to their tiles.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import shutil
@@ -28,6 +27,8 @@ from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.project import Project
+from headrace.status.records import PipelineStatus
+from headrace.status.topic import StatusPublisher
 from headrace.tiles.changelog import ProgressRow, TileRow
 from headrace.tiles.changelog_format import encode
 from headrace.tiles.run_choice import FIRST_RUN
@@ -212,8 +213,7 @@ def say(made: Project, log: Log) -> None:
     (tile_set,) = made.plan().tile_sets
     key, value = encode(ProgressRow(tile_set.fingerprint, FIRST_RUN, {0: now // SECOND}, now))
     log.append(named.topic(f"changelog.{tile_set.id}"), value, key=key)
-    said = {"component": "pipeline", "at": now, "streams": {}, "tile_sets": {}}
-    log.append(named.topic(STATUS), json.dumps(said).encode(), key=b"pipeline")
+    StatusPublisher(log, named.topic(STATUS), SystemClock()).publish(PipelineStatus())
 
 
 def trickle(root: Path, held: Content, per_s: int, seconds: float) -> None:

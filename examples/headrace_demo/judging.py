@@ -51,10 +51,10 @@ def observed(project: Project, past: Past, log: Log, reader: stack.Reader, seen:
         "payments": len(seen.payments),
         "scored": len(seen.scored),
         "alarms": {"raised": seen.alarms, "fraud": seen.caught},
-        "arrival_to_score": percentiles([each.latency_ms for each in known], "ms"),
-        "feature_age": percentiles([each.freshness_ms for each in known if each.freshness_ms is not None], "ms"),
+        "arrival_to_score": _shares([each.latency_ms for each in known]),
+        "feature_age": _shares([each.freshness_ms for each in known if each.freshness_ms is not None]),
         "arrival_to_servable": status["latency"]["arrival_to_servable"],
-        "read": percentiles(_timed_reads(reader, view, busiest), "ms"),
+        "read": _shares(_timed_reads(reader, view, busiest)),
         "skew": audit(project.plan(), project.config, log, min(each.sent_at for each in seen.sent), LATEST).as_json(),
         "features": _beside_the_reference(meaning, view, reader, busiest),
     }
@@ -95,6 +95,11 @@ def _compared(outcome: Outcome, view: View, card: str, answer: Any) -> dict[str,
         "reference": outcome.values(view, (card,), moment),
         "differences": differences(outcome, view, (card,), moment, answer["features"]),
     }
+
+
+def _shares(milliseconds: Sequence[float]) -> dict[str, float | None]:
+    median, high = percentiles(milliseconds)
+    return {"p50_ms": median, "p99_ms": high}
 
 
 def _timed_reads(reader: stack.Reader, view: View, cards: list[str]) -> list[float]:

@@ -27,7 +27,9 @@ from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.processes import state_folder
 from headrace.project import Project
-from headrace.topics import STATUS, last_status
+from headrace.status.records import EvaluationStatus
+from headrace.status.topic import read_status
+from headrace.topics import STATUS
 from headrace_demo.shop import HISTORY, LABELS
 from headrace_demo.world.files import write_labels, write_payments
 from headrace_demo.world.labels import SETTLED, Label, labels
@@ -141,8 +143,8 @@ def looked_at(project: Project, log: Log) -> None:
     """Wait until everything is in the lake, and until labels and drift have been looked at after that."""
     deadline, looks = time.monotonic() + PATIENCE, None
     while time.monotonic() < deadline:
-        said = last_status(log, names(project.config).topic(STATUS), ["evaluate"])
-        taken = said["evaluate"][1]["looks"] if "evaluate" in said else 0
+        status = read_status(log, names(project.config).topic(STATUS), EvaluationStatus).get(EvaluationStatus)
+        taken = 0 if status is None else status.looks
         if looks is None:
             looks = taken if _in_the_lake(project, log) else None
         elif taken >= looks + 2:  # one was under way

@@ -6,15 +6,13 @@ who write to it.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from headrace.clock import Clock
 from headrace.config.config import Config, Names, names, resolved
-from headrace.errors import ConfigError, DataError
+from headrace.errors import ConfigError
 from headrace.log.embedded.log import EmbeddedLog
 from headrace.log.kafka.log import KafkaLog
 from headrace.log.protocol import Log
@@ -30,8 +28,6 @@ LETTERS = Retention.of(tombstone_age="30d")
 """A batch of the archive that is run again must see which of its letters were replayed or dropped since."""
 SERVED = Retention.of(age="7d")
 """What was served is compared with the lake within days."""
-LOOK_BACK = (64, 4096)
-"""How many records at the end of the status topic are looked at: few, then many. Components speak every second."""
 
 
 def open_log(config: Config, clock: Clock | None = None, environ: Mapping[str, str] | None = None) -> Log:
@@ -127,24 +123,3 @@ def create(log: Log, wanted: Iterable[Topic]) -> None:
             retention=kept.retention,
             arrival=kept.arrival,
         )
-
-
-def last_status(log: Log, topic: str, components: Iterable[str]) -> dict[str, tuple[int, Any]]:
-    """What each component last said of itself, with its arrival; those that have not spoken lately are left out."""
-    try:
-        start, end = log.start_offsets(topic)[0], log.end_offsets(topic)[0]
-    except DataError as error:
-        if error.code != "unknown-topic":
-            raise
-        return {}
-    wanted = set(components)
-    found: dict[str, tuple[int, Any]] = {}
-    for back in LOOK_BACK:
-        first = max(start, end - back)
-        for record in reversed(log.read(topic, 0, first, limit=back)):
-            component = (record.key or b"").decode("utf-8", "replace")
-            if component in wanted and component not in found and record.value:
-                found[component] = (record.arrived_at, json.loads(record.value))
-        if first == start or wanted <= found.keys():
-            break
-    return found

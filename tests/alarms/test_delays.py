@@ -24,6 +24,7 @@ from headrace.lateness.state_size import IDENTITY_BYTES, StateModel, TileCost, a
 from headrace.log import MemoryLog
 from headrace.log.record import Message
 from headrace.plan.build import build
+from headrace.status.records import TileSetStatus
 from headrace.topics import open_log
 from tests.cli.asking import asking
 from tests.lake.bronze import fill, record
@@ -213,8 +214,8 @@ def test_bytes_of_a_row_come_from_spark_when_it_has_told_of_enough():
     (tiles,) = build([users]).tile_sets
     supposed = cost(tiles, 5)
     assert (supposed.identity_bytes, supposed.measured) == (IDENTITY_BYTES, False)
-    assert cost(tiles, 5, {"state_rows": 10, "state_bytes": 9_000_000}) == supposed
-    told = cost(tiles, 5, {"state_rows": 100_000, "state_bytes": 9_000_000})
+    assert cost(tiles, 5, TileSetStatus(state_rows=10, state_bytes=9_000_000)) == supposed
+    told = cost(tiles, 5, TileSetStatus(state_rows=100_000, state_bytes=9_000_000))
     assert (told.identity_bytes, told.tile_bytes, told.measured) == (90.0, 90.0, True)
 
 

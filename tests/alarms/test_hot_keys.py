@@ -94,5 +94,5 @@ def test_memory_is_bounded_however_many_keys_there_are():
 
 
 def test_an_alarm_is_told_with_a_moment_and_not_a_number():
-    told = hot_key_alarm("payments", "payments.by_card", "card=42", 0.5, 1_767_225_600_000_000).as_json()
-    assert told["since"] == "2026-01-01T00:00:00Z"
+    told = hot_key_alarm("payments", "payments.by_card", "card=42", 0.5, 1_767_225_600_000_000).status()
+    assert told.since == "2026-01-01T00:00:00Z"

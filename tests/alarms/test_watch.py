@@ -154,7 +154,7 @@ def test_a_partition_is_compared_with_itself_and_not_with_its_neighbour():
     (alarm,) = watch.alarms()
     assert (alarm.stream, alarm.partition, alarm.kind, alarm.usual) == ("payments", 1, "late", 0.0)
     assert alarm.since == START + 100 * BUCKET
-    assert alarm.as_json()["rate"] == 0.05
+    assert alarm.status().rate == 0.05
 
 
 @pytest.mark.parametrize(

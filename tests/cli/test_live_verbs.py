@@ -484,7 +484,7 @@ def test_status_says_how_and_when_a_process_that_runs_again_was_killed(shop, ask
         "exited_at": show_time(SystemClock().now() - HOUR),
         "exit_reason": "was ended by SIGKILL",
     }
-    record = {"state": "ready", "since": 0, "restarts": 1, "log": "", **exited}
+    record = {"state": "ready", "since": show_time(0), "restarts": 1, "log": "", **exited}
     state_folder.write_status(state_folder.place(shop), {"state": "ready", "processes": {"spark": record}})
     assert ask("status")[1].splitlines()[-1].endswith("was ended by SIGKILL, 1h ago")
     told = json.loads(ask("status", "--json")[1])["processes"]["spark"]
@@ -526,7 +526,7 @@ def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, stat
 
 
 def test_logs_show_every_process_that_status_lists(shop, ask):
-    where, record = state_folder.place(shop), {"state": "stopped", "since": 0, "restarts": 0, "exit": None, "log": ""}
+    where, record = state_folder.place(shop), {"state": "stopped", "restarts": 0, "exit": None, "log": ""}
     state_folder.write_status(
         where, {"state": "ready", "processes": dict.fromkeys(("spark", "archive", "serve"), record)}
     )
@@ -669,6 +669,11 @@ def test_status_tells_what_the_components_said(shop, ask, golden):
     with open_log(shop) as log:
         log.create_topic("headrace.status", compacted=True)
         alarm = {
+            "stream": "payments",
+            "partition": 1,
+            "kind": "late",
+            "rate": 0.125,
+            "usual": 0.002,
             "since": show_time(SystemClock().now() - HOUR),
             "says": "Partition 1 of payments: 12.5 % late, usually 0.2 %.",
         }

@@ -41,7 +41,7 @@ def server() -> Iterator[RegistryServer]:
 
 def told(both: Both, read: int) -> dict[str, int]:
     """The verdicts, once so many records are counted."""
-    return {verdict: count for verdict, count in both.settled("payments", read)["verdicts"].items() if count}
+    return {verdict: count for verdict, count in both.settled("payments", read).verdicts.items() if count}
 
 
 @pytest.mark.spark

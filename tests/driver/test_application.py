@@ -14,8 +14,10 @@ from headrace.cli.init import create
 from headrace.clock import SystemClock
 from headrace.config.config import names
 from headrace.errors import ConfigError, MachineError
+from headrace.status.records import ProcessStatus
+from headrace.status.topic import read_status
 from headrace.topics import create as create_topics
-from headrace.topics import last_status, open_log, topics
+from headrace.topics import open_log, topics
 from tests.driver.test_component_thread import wait_until
 
 pytestmark = pytest.mark.spark
@@ -105,7 +107,7 @@ def run(spark, shop, quieted, ends):
 
 def told(shop):
     with open_log(shop.config) as log:
-        return last_status(log, "headrace.status", ["process.spark"])["process.spark"][1]
+        return read_status(log, "headrace.status", ProcessStatus).get(ProcessStatus)
 
 
 def test_the_others_start_when_the_pipeline_is_ready_and_each_has_a_session_and_settings_of_its_own(run, spark):
@@ -141,8 +143,8 @@ def test_a_component_that_fails_takes_no_other_with_it_and_is_told_of(run, shop)
     wait_until(lambda: pipeline._steps > steps + 3)
     application.look()
     said = told(shop)
-    assert said["components"]["archive"]["error"] == "RuntimeError: the disk is full."
-    assert [alarm["kind"] for alarm in said["alarms"]] == ["component_restarting"]
+    assert said.components["archive"].error == "RuntimeError: the disk is full."
+    assert [alarm.kind for alarm in said.alarms] == ["component_restarting"]
     written = json.loads(names(shop.config).path("run", "spark.json").read_text())
     assert written["components"]["pipeline"]["ready"]
 

@@ -78,9 +78,9 @@ def test_a_component_is_ready_when_it_says_so_and_not_when_it_has_started(run):
     gate = threading.Event()
     thread = run(lambda: Sequence(lambda: None, gate.wait))
     wait_until(lambda: thread.state == RUNNING)
-    assert not thread.status()["ready"]
+    assert not thread.status().ready
     gate.set()
-    wait_until(lambda: thread.status()["ready"])
+    wait_until(lambda: thread.status().ready)
 
 
 def test_a_component_that_fails_is_stopped_and_built_again_after_its_delay(run, monkeypatch):
@@ -95,13 +95,8 @@ def test_a_component_that_fails_is_stopped_and_built_again_after_its_delay(run, 
     wait_until(lambda: thread.state == RUNNING)
     assert built[0].is_stopped
     assert delays[0] == 1.0
-    assert thread.status() | {"since": 0} == {
-        "state": RUNNING,
-        "ready": thread.is_ready,
-        "since": 0,
-        "restarts": 1,
-        "error": "",
-    }
+    status = thread.status()
+    assert (status.state, status.ready, status.restarts, status.error) == (RUNNING, thread.is_ready, 1, "")
 
 
 def test_a_component_that_fails_at_every_start_says_why_and_is_never_given_up(run, monkeypatch):
@@ -169,8 +164,8 @@ def test_a_step_that_does_not_end_is_silence_and_cancelling_its_jobs_brings_the_
     clock[0] = 250.0
     assert thread.silence() == 150.0
     thread.report_hung(thread.silence())
-    assert thread.status()["state"] == HUNG
-    assert thread.status()["error"] == "It has done nothing for 150 s."
+    assert thread.status().state == HUNG
+    assert thread.status().error == "It has done nothing for 150 s."
     thread.cancel()
     wait_until(lambda: thread.restarts == 1)
 

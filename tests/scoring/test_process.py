@@ -15,9 +15,11 @@ from headrace.log import MemoryLog
 from headrace.log.record import Message
 from headrace.plan.build import build
 from headrace.plan.model_inputs import FittingModels, inputs_of
-from headrace.scoring.model_processes import ModelProcess, command_of, keep_apart
+from headrace.processes.component import run_component
+from headrace.scoring.model_processes import ModelProcess, ModelProcesses, command_of
 from headrace.scoring.process import Scoring
 from headrace.serve.dimensions import Dimensions
+from headrace.status.records import ModelScoring
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 
@@ -52,7 +54,9 @@ class World:
             file.write_text("score = lambda row: 0.25 + 0.5 * bool(row.get('is_large'))\n")
             made = models.add(name, file, features=features.name, allow_code=True, columns=inputs_of(plan, features))
             models.promote(name, made.version)
-        self.scoring = Scoring(plan, config, self.log, MemoryStore(), Dimensions(), self.clock, plan.model("large"))
+        self.scoring = Scoring(
+            plan, config, self.log, MemoryStore(), Dimensions(), self.clock, plan.model("large"), lambda _: None
+        )
         self.scoring.step()
 
     def pay(self, id, amount):
@@ -77,7 +81,7 @@ def test_a_model_of_request_values_alone_scores_the_events_of_its_stream(world):
     assert (told["score"], told["features"], told["request"]) == (0.75, '{"is_large":true}', '{"amount":250.0}')
     assert (told["key"], told["positions"], told["as_of"], told["freshness_ms"]) == ("{}", "{}", None, None)
     assert told["stale"] is False
-    assert world.scoring.standing()["counts"] == {"scored": 1, "failed": 0}
+    assert world.scoring.status().counts == {"scored": 1, "failed": 0}
 
 
 def process(text):
@@ -118,17 +122,17 @@ def test_the_process_of_a_model_that_fails_is_started_again_and_no_other_is_touc
 
     def tell(models):
         heard.append(models)
-        seen = [each["fraud"].get("failing") for each in heard]
-        if failing.starts > 1 and why in seen and heard[-1]["large"] == {"champion": 1}:
+        seen = [each["fraud"].failing for each in heard]
+        if failing.starts > 1 and why in seen and heard[-1]["large"] == ModelScoring(champion=1):
             stop.set()
 
     deadline = threading.Timer(30.0, stop.set)
     deadline.start()
-    keep_apart([failing, sound], stop, tell, 0.0)
+    run_component(ModelProcesses([failing, sound], tell, 0.0), stop)
     deadline.cancel()
-    assert why in [each["fraud"].get("failing") for each in heard]
+    assert why in [each["fraud"].failing for each in heard]
     assert failing.starts > 1
-    assert heard[-1]["large"] == {"champion": 1}
+    assert heard[-1]["large"] == ModelScoring(champion=1)
 
 
 def test_each_model_has_a_command_of_its_own(tmp_path):

@@ -107,7 +107,7 @@ def test_a_full_disk_is_told_once_and_is_an_alarm_on_the_page_until_there_is_roo
 def test_the_disk_of_the_data_folder_is_watched_where_the_log_is_elsewhere(world, monkeypatch):
     monkeypatch.setattr(monitor, "free_bytes", lambda folder: LEAST - (folder == NAMES.path()))
     world.serving.monitor.tick()
-    assert [alarm["kind"] for alarm in world.serving.monitor.status()["alarms"]] == ["disk_full"]
+    assert [alarm.kind for alarm in world.serving.monitor.status().alarms] == ["disk_full"]
     assert world.serving.monitor.free_disk is None
 
 
@@ -116,14 +116,14 @@ def test_a_disk_below_the_bound_for_events_is_an_alarm_that_names_the_bound(tmp_
         world = World(log=log)
         world.serving.monitor._least = 1 << 60
         world.serving.monitor.tick()
-        (alarm,) = world.serving.monitor.status()["alarms"]
-    assert f"below {1 << 60:,} bytes no events are taken over HTTP (serve.min_free_disk)" in alarm["says"]
+        (alarm,) = world.serving.monitor.status().alarms
+    assert f"below {1 << 60:,} bytes no events are taken over HTTP (serve.min_free_disk)" in alarm.says
 
 
 def test_a_refusal_for_the_disk_counts_as_a_request_sent_away():
     counting = Metrics()
     counting.counted("/v1/events", "POST", 507, 0.1)
-    assert "headrace_http_rejected_total 1.0" in counting.text({})
+    assert "headrace_http_rejected_total 1.0" in counting.text()
 
 
 def test_counters_are_in_memory_and_what_a_killed_process_left_there_is_removed_by_the_next(tmp_path):

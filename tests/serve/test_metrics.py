@@ -57,7 +57,7 @@ def test_a_histogram_adds_up():
     metrics = Metrics()
     for seconds in (0.0001, 0.00025, 0.0003, 0.7, 99.0):
         metrics.answered("/health", "GET", 200, seconds)
-    told = read(metrics.text({}))
+    told = read(metrics.text())
     name = "headrace_http_request_seconds"
     buckets = [told[f'{name}_bucket{{le="{bound}",route="/health"}}'] for bound in (*BOUNDS, "+Inf")]
     assert (buckets[0], buckets[1], buckets[-2], buckets[-1]) == (2, 3, 4, 5)
@@ -92,8 +92,8 @@ def test_every_metric_has_a_meaning_and_a_type(world):
 def test_a_label_is_escaped():
     metrics = Metrics()
     metrics.read('a"b\\c\nd', stale=False, missing=False)
-    assert r'view="a\"b\\c\nd"' in metrics.text({})
-    read(metrics.text({}))
+    assert r'view="a\"b\\c\nd"' in metrics.text()
+    read(metrics.text())
 
 
 def test_a_request_that_fails_inside_is_no_longer_in_flight(world, monkeypatch):

@@ -138,7 +138,7 @@ def test_versions_take_each_others_place_under_load_and_nobody_notices(tmp_path)
             for thread in threads:
                 thread.join(60)
         until(lambda: not world.models.find("churn").hurried)
-        assert list(world.models.find("churn").status()["processes"]) == ["2"]
+        assert list(world.models.find("churn").status().processes) == ["2"]
     assert (wrong, seen) == ([], {1, 2})
 
 

@@ -52,7 +52,7 @@ def gone(pid):
 
 
 def pids(world):
-    return world.models.find("churn").status()["processes"]
+    return world.models.find("churn").status().processes
 
 
 # a model that does not answer

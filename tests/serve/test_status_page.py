@@ -8,9 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from headrace.clock import show_time
 from headrace.serve import status_page as page_module
 from headrace.serve.status_page import render
+from headrace.status.records import FeatureSkew, LabelStatus, SkewStatus
 from tests.serve.conftest import KEPT
 from tests.streams import BASE
 
@@ -86,7 +89,7 @@ def test_rows_dropped_by_the_watermark_are_an_alarm(world):
     status = world.serving.monitor.status()
     cell = 'data-alarm="tile_sets/clicks.by_user/dropped_by_watermark"'
     assert f"{cell} class=bad" not in render(status)
-    status["tile_sets"]["clicks.by_user"]["dropped_by_watermark"] = 1
+    status.tile_sets["clicks.by_user"].dropped_by_watermark = 1
     assert f"{cell} class=bad" in render(status)
 
 
@@ -95,7 +98,10 @@ def test_alarms_are_told_in_sentences_on_the_page_and_in_its_twin(world):
     assert '<ul id="alarms" role="alert"></ul>' in world.get("/").text
     alarm = {
         "stream": "clicks",
+        "partition": 1,
         "kind": "late",
+        "rate": 0.09,
+        "usual": 0.0,
         "since": show_time(BASE),
         "says": "Partition 1 of <clicks>: 9 % are late.",
     }
@@ -137,12 +143,12 @@ def test_the_page_loads_nothing_from_elsewhere(world):
     assert re.findall(r'(?:src|href)="(?!data:|/)', answer.text) == []
 
 
-def test_the_script_looks_at_the_same_rows_as_the_page_and_in_the_same_order():
+def test_the_script_looks_at_the_same_rows_as_the_page_and_in_the_same_order(world):
     script = (Path(page_module.__file__).parent / "page.html").read_text(encoding="utf-8")
     shape_of = script[script.index("const shapeOf") : script.index("const main")]
     parts = re.findall(r"\bs\.(\w+)", shape_of)
-    status: dict[str, dict[str, Any]] = {name: {} for name in parts} | {"skew": {"features": {"f": 1}}}
-    status |= {name: {f"{name}-row": {}} for name in parts if name not in ("skew", "labels")}
-    status["labels"] = {"l": {"versions": {"1": {}}}}
+    rows: dict[str, Any] = {name: {f"{name}-row": None} for name in parts}
+    rows |= {"skew": SkewStatus(features={"f": FeatureSkew()}), "labels": {"l": LabelStatus(versions={"1": {}})}}
+    status = replace(world.serving.monitor.status(), **rows)
     told = json.loads(page_module._shape(status))
     assert told == [*([f"{name}-row"] for name in parts[:-2]), ["f"], [["l", "1"]]]

@@ -13,7 +13,9 @@ from headrace.clock import HOUR
 from headrace.errors import DataError
 from headrace.skew.audit import audit
 from headrace.skew.process import Auditing
-from headrace.topics import STATUS, last_status
+from headrace.status.records import AuditStatus
+from headrace.status.topic import read_status
+from headrace.topics import STATUS
 from tests.cli.asking import asking
 from tests.skew.shop import Shop
 from tests.skew.world import plan
@@ -45,17 +47,18 @@ def test_the_process_tells_what_it_found_and_raises_an_alarm(shop):
     shop.serve(shop.world.rows())
     shop.clock.advance("2m")
     auditing.step()
-    told = last_status(shop.log, STATUS, ["audit"])["audit"][1]
-    assert (told["skew"]["compared"], told["skew"]["mismatched"], told["alarms"]) == (5, 0, [])
+    told = read_status(shop.log, STATUS, AuditStatus).get(AuditStatus)
+    assert (told.skew.compared, told.skew.mismatched, told.alarms) == (5, 0, [])
     shop.serve(shop.world.rows(), lambda values: values | {"spend_1h": 1.0})
     shop.clock.advance("2m")
     auditing.step()
-    told = last_status(shop.log, STATUS, ["audit"])["audit"][1]
-    assert told["skew"]["features"]["cards.spend_1h"]["causes"]["defect"] == 1
-    assert told["alarms"][0]["kind"] == "skew"
-    assert "1 unexplained" in told["alarms"][0]["says"]
+    told = read_status(shop.log, STATUS, AuditStatus).get(AuditStatus)
+    assert told.skew.features
+    assert told.skew.features["cards.spend_1h"].causes["defect"] == 1
+    assert told.alarms[0].kind == "skew"
+    assert "1 unexplained" in told.alarms[0].says
     auditing.step()
-    assert last_status(shop.log, STATUS, ["audit"])["audit"][1]["skew"]["compared"] == 10
+    assert read_status(shop.log, STATUS, AuditStatus).get(AuditStatus).skew.compared == 10
 
 
 @pytest.fixture

@@ -6,9 +6,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from headrace.alarms.alarm import AlarmStatus
 from headrace.config.config import names
-from headrace.standing import alarms, streams
-from headrace.topics import STATUS, last_status
+from headrace.status.records import ArchiveStatus, PipelineStatus, TileSetStatus
+from headrace.status.streams import StreamStatus, collect_alarms, merge_streams
+from headrace.status.topic import StatusRecords, read_status
+from headrace.topics import STATUS
 
 
 class Both:
@@ -28,27 +31,34 @@ class Both:
     def turn(self) -> None:
         """Each does what it has to do now."""
         self.archiving.step()
-        self.archiving.tell(now=True)
+        self.archiving.publish_status()
         self.pipeline.step()
 
-    def status(self) -> dict[str, Any]:
-        """What the two last said, put together."""
-        heard = last_status(self.log, names(self.config).topic(STATUS), ["pipeline", "archive"])
-        pipeline, archive = (heard[name][1] for name in ("pipeline", "archive"))
-        return {**pipeline, "streams": streams(pipeline, archive), "alarms": alarms(pipeline, archive)}
+    @property
+    def records(self) -> StatusRecords:
+        """What the two last published."""
+        return read_status(self.log, names(self.config).topic(STATUS), PipelineStatus, ArchiveStatus)
 
-    def settled(self, stream: str, read: int) -> dict[str, Any]:
+    @property
+    def tile_sets(self) -> dict[str, TileSetStatus]:
+        return self.records.get(PipelineStatus).tile_sets
+
+    @property
+    def alarms(self) -> list[AlarmStatus]:
+        return collect_alarms(self.records.get(PipelineStatus), self.records.get(ArchiveStatus))
+
+    def settled(self, stream: str, read: int) -> StreamStatus:
         """How a stream stands once everything sent is counted; a turn moves a clock that stands still."""
         deadline = time.monotonic() + 180
         while time.monotonic() < deadline:
             if hasattr(self.clock, "advance"):
                 self.clock.advance("1s")
             self.turn()
-            told: dict[str, Any] = self.status()["streams"][stream]
-            if told["settled"] and told["read"] == read:
-                return told
+            found = merge_streams(self.records.get(PipelineStatus), self.records.get(ArchiveStatus))[stream]
+            if found.settled and found.read == read:
+                return found
             self.pipeline.queries[0].awaitTermination(0.1)
-        raise AssertionError(told)
+        raise AssertionError(found)
 
     def stop(self) -> None:
         """End both."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import headrace as hr
 from headrace.clock import MINUTE
@@ -15,8 +14,10 @@ from headrace.lake.location import look
 from headrace.plan.build import build
 from headrace.spark.archive.component import Archiving
 from headrace.spark.late.component import LateLanes
+from headrace.status.records import ArchiveStatus, LateStatus
+from headrace.status.topic import read_status
 from headrace.testing import FakeClock
-from headrace.topics import STATUS, last_status
+from headrace.topics import STATUS
 from tests.lake.bronze import fill, record
 from tests.streams import BASE
 
@@ -56,6 +57,14 @@ class Shop:
         """The newest commit of a table of payments."""
         return max(config.names(self.config).path("lake", "payments", table, "_delta_log").glob("*.json"))
 
-    def said(self, component: LateLanes | Archiving, name: str) -> Any:
-        """What a component last said of itself."""
-        return last_status(component.log, config.names(self.config).topic(STATUS), [name])[name][1]
+    def late_status(self, lanes: LateLanes) -> LateStatus:
+        """The last status of the late lanes."""
+        found = read_status(lanes.log, config.names(self.config).topic(STATUS), LateStatus).get(LateStatus)
+        assert found is not None
+        return found
+
+    def archive_status(self, archive: Archiving) -> ArchiveStatus:
+        """The last status of the archive."""
+        found = read_status(archive.log, config.names(self.config).topic(STATUS), ArchiveStatus).get(ArchiveStatus)
+        assert found is not None
+        return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
@@ -11,7 +10,7 @@ from headrace.errors import HeadraceError
 from headrace.lake.layout import BRONZE
 from headrace.spark.archive import component
 from headrace.spark.late.component import has_passed, publish_once
-from headrace.standing import alarms
+from headrace.status.records import LaneStatus, LateStatus
 from tests.spark.lake_shop import PLAN, Shop
 
 
@@ -41,23 +40,22 @@ def test_a_late_lane_waits_says_why_and_goes_on_when_its_lake_is_mended(shop, cu
     for _ in range(2):
         lanes.step()
         shop.clock.advance("1m")
-    said = shop.said(lanes, "late")
-    orders, payments = (said["lanes"][f"{name}.by_card"]["1"] for name in ("orders", "payments"))
-    assert (orders["passes"], orders["error"], payments["passes"]) == (2, None, 0)
-    (alarm,) = alarms(said)
-    assert alarm["says"].startswith("The late lane of payments.by_card, run 1, waits: The lake's table payments/silver")
-    assert (alarm["kind"], alarm["stream"], alarm["since"]) == ("waits", "payments", "2026-01-01T00:00:00Z")
-    assert str(shop.config.root) not in json.dumps(said)
+    said = shop.late_status(lanes)
+    orders, payments = (said.lanes[f"{name}.by_card"]["1"] for name in ("orders", "payments"))
+    assert (orders.passes, orders.error, payments.passes) == (2, None, 0)
+    (alarm,) = said.alarms
+    assert alarm.says.startswith("The late lane of payments.by_card, run 1, waits: The lake's table payments/silver")
+    assert (alarm.kind, alarm.stream, alarm.since) == ("waits", "payments", "2026-01-01T00:00:00Z")
+    assert str(shop.config.root) not in str(said)
     cut_off[0].write_bytes(cut_off[1])
     lanes.step()
-    said = shop.said(lanes, "late")
-    assert (alarms(said), said["lanes"]["payments.by_card"]["1"]["passes"]) == ([], 1)
+    said = shop.late_status(lanes)
+    assert (said.alarms, said.lanes["payments.by_card"]["1"].passes) == ([], 1)
     lanes.stop()
 
 
 @pytest.mark.parametrize("ahead", [0, 1], ids=["a commit that was read", "the next commit"])
 def test_a_lake_that_is_cut_off_while_its_components_run_is_waited_for_too(shop, ahead, monkeypatch):
-    monkeypatch.setattr(component, "TELL", 0.0)
     lanes, archive = shop.lanes(), shop.archiving()
     lanes.step()
     archive.step()
@@ -65,18 +63,18 @@ def test_a_lake_that_is_cut_off_while_its_components_run_is_waited_for_too(shop,
     commit.with_name(f"{int(commit.stem) + ahead:020}.json").write_bytes(whole[:40])
     lanes.step()
     archive.step()
-    archive.tell(now=True)
-    assert len(alarms(shop.said(lanes, "late"))) == 1
-    assert len(alarms(shop.said(archive, "archive"))) == (1 - ahead), "it looks at the next commit when it adds one"
+    archive.publish_status()
+    assert len(shop.late_status(lanes).alarms) == 1
+    assert len(shop.archive_status(archive).alarms) == (1 - ahead), "it looks at the next commit when it adds one"
     lanes.stop()
     archive.stop()
 
 
 def test_a_run_that_follows_waits_for_a_lane_whose_lake_cannot_be_used(shop, cut_off):
     orders, payments = PLAN.tile_sets
-    assert has_passed({}, shop.config, payments, "2") is False
-    assert has_passed({"lanes": {payments.id: {"2": {"passes": 1}}}}, shop.config, payments, "2") is True
-    assert has_passed({}, shop.config, orders, "2") is False
+    assert has_passed(LateStatus(), shop.config, payments, "2") is False
+    assert has_passed(LateStatus(lanes={payments.id: {"2": LaneStatus(passes=1)}}), shop.config, payments, "2") is True
+    assert has_passed(LateStatus(), shop.config, orders, "2") is False
 
 
 def test_publishing_once_fails_with_what_is_wrong(shop, cut_off):
@@ -88,39 +86,40 @@ def test_publishing_once_fails_with_what_is_wrong(shop, cut_off):
 
 def test_the_archive_of_another_stream_goes_on_and_this_one_when_its_lake_is_mended(shop, cut_off, monkeypatch):
     monkeypatch.setattr(component, "AGAIN", 0.0)
-    monkeypatch.setattr(component, "TELL", 0.0)
     archive = shop.archiving()
+    shop.clock.advance("1s")
     archive.step()
-    said = shop.said(archive, "archive")
+    said = shop.archive_status(archive)
     assert list(archive.archives) == ["orders"]
-    assert [alarm["says"][:32] for alarm in alarms(said)] == ["The archive of payments waits: T"]
+    assert [alarm.says[:32] for alarm in said.alarms] == ["The archive of payments waits: T"]
     cut_off[0].write_bytes(cut_off[1])
+    shop.clock.advance("1s")
     archive.step()
-    said = shop.said(archive, "archive")
-    assert (sorted(archive.archives), alarms(said)) == (["orders", "payments"], [])
-    assert said["streams"]["payments"]["archived"] == 3
+    said = shop.archive_status(archive)
+    assert (sorted(archive.archives), said.alarms) == (["orders", "payments"], [])
+    assert said.streams["payments"].archived == 3
     archive.stop()
 
 
 def test_a_stream_whose_lake_breaks_stays_as_it_was_told_last(shop, monkeypatch):
     monkeypatch.setattr(component, "AGAIN", 0.0)
-    monkeypatch.setattr(component, "TELL", 0.0)
     archive = shop.archiving()
-    before = shop.said(archive, "archive")["streams"]
+    before = shop.archive_status(archive).streams
     monkeypatch.setattr(type(archive.archives["payments"]), "step", _fail)
+    shop.clock.advance("1s")
     archive.step()
-    said = shop.said(archive, "archive")
-    assert (said["streams"], len(said["alarms"])) == (before, 2)
+    said = shop.archive_status(archive)
+    assert (said.streams, len(said.alarms)) == (before, 2)
     archive.stop()
 
 
 def test_a_lake_that_breaks_before_a_stream_is_told_of_is_waited_for_too(shop):
     archive = shop.archiving()
-    before = shop.said(archive, "archive")["streams"]
+    before = shop.archive_status(archive).streams
     shop.newest(BRONZE).write_bytes(b"{")
-    archive.tell(now=True)
-    said = shop.said(archive, "archive")
-    assert (said["streams"], len(said["alarms"])) == (before, 1)
+    archive.publish_status()
+    said = shop.archive_status(archive)
+    assert (said.streams, len(said.alarms)) == (before, 1)
     archive.stop()
 
 

@@ -6,6 +6,7 @@ from headrace.clock import SECOND, micros
 from headrace.config.config import names
 from headrace.spark.late.component import late_as_of
 from headrace.spark.progress import GUARD
+from headrace.status.records import LaneStatus, LateStatus
 from tests.spark.lake_shop import PLAN, Shop
 
 ORDERS, PAYMENTS = PLAN.tile_sets
@@ -18,7 +19,7 @@ def test_a_late_lane_says_up_to_when_everything_that_arrived_is_published(tmp_pa
 
     def said():
         lanes.step()
-        return late_as_of(shop.said(lanes, "late"), PAYMENTS, "1")
+        return late_as_of(shop.late_status(lanes), PAYMENTS, "1")
 
     topic = names(shop.config).topic("payments")
     for _ in range(3):
@@ -30,7 +31,7 @@ def test_a_late_lane_says_up_to_when_everything_that_arrived_is_published(tmp_pa
     for _ in range(2):
         shop.clock.advance("10s")
         assert said() == waiting, "what the archive has not taken yet may be late"
-    assert micros(shop.said(lanes, "late")["lanes"]["payments.by_card"]["1"]["as_of"]) == waiting
+    assert micros(shop.late_status(lanes).lanes["payments.by_card"]["1"].as_of) == waiting
     lanes.stop()
 
 
@@ -38,8 +39,9 @@ def test_nothing_is_said_of_a_lane_that_was_not_published(tmp_path):
     shop = Shop(tmp_path)
     lanes = shop.lanes()
     lanes.step()
-    told = shop.said(lanes, "late")
+    told = shop.late_status(lanes)
     assert [late_as_of(told, each, "1") for each in (ORDERS, PAYMENTS)] == [None, None]
-    assert late_as_of({}, PAYMENTS, "1") is None
-    assert late_as_of({"lanes": {PAYMENTS.id: {"1": {"as_of": "1970-01-01T00:00:01Z"}}}}, PAYMENTS, "1") == SECOND
+    assert late_as_of(LateStatus(), PAYMENTS, "1") is None
+    known = LateStatus(lanes={PAYMENTS.id: {"1": LaneStatus(as_of="1970-01-01T00:00:01Z")}})
+    assert late_as_of(known, PAYMENTS, "1") == SECOND
     lanes.stop()

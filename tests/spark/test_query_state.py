@@ -60,7 +60,7 @@ def run_to_its_end(rows, checkpoint):
 
 
 def test_spark_keeps_what_the_plan_says_and_no_longer(spark, tmp_path):
-    from headrace.spark.pipeline.query_state import inspect, told
+    from headrace.spark.pipeline.query_state import inspect, operator_states
 
     tiles, clock = tile_set(), FakeClock(NOW)
     first, log = clock.now(), EmbeddedLog(tmp_path / "log", clock=clock)
@@ -82,9 +82,9 @@ def test_spark_keeps_what_the_plan_says_and_no_longer(spark, tmp_path):
     assert (held["deduplication"].oldest, held["deduplication"].newest) == (identities[0], newest)
     assert (held["tiles"].oldest, held["tiles"].newest) == (starts[0], starts[-1])
     assert 0 < len(identities) < len(happened)
-    said = told(progress[-1])
-    assert {name: each["rows"] for name, each in said.items()} == {name: each.rows for name, each in held.items()}
-    assert all(each["memory_bytes"] > 0 for each in said.values())
+    said = operator_states(progress[-1])
+    assert {name: each.rows for name, each in said.items()} == {name: each.rows for name, each in held.items()}
+    assert all(each.memory_bytes > 0 for each in said.values())
 
 
 @pytest.mark.parametrize("by", ["card", ()])

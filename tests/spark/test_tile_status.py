@@ -9,6 +9,7 @@ import pytest
 import headrace as hr
 from headrace.plan.build import build
 from headrace.spark.pipeline.tile_status import TileStatus
+from headrace.status.records import HotKeyShare, OperatorState
 
 clicks = hr.stream("clicks", fields={"id": str, "user": str, "at": hr.Timestamp}, event_time="at", event_id="id")
 users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
@@ -55,22 +56,22 @@ def looked(tile, now=10):
 
 
 def test_the_state_of_the_last_batch_is_told_by_operator(query):
-    told = looked(query(batch(0), batch(1))).told(10)
-    held = {"memory_bytes": 100, "disk_bytes": 7}
-    assert told["operators"] == {"tiles": {"rows": 3, **held}, "deduplication": {"rows": 5, **held}}
-    assert (told["batch"], told["state_rows"], told["state_bytes"]) == (1, 8, 200)
-    assert (told["watermark"], told["newest"]) == (None, "2026-01-01T12:00:00Z")
-    assert (told["run"], told["checkpoint"]) == ("1", "1")
+    told = looked(query(batch(0), batch(1))).status(10)
+    tiles, deduplication = (OperatorState(rows=rows, memory_bytes=100, disk_bytes=7) for rows in (3, 5))
+    assert told.operators == {"tiles": tiles, "deduplication": deduplication}
+    assert (told.batch, told.state_rows, told.state_bytes) == (1, 8, 200)
+    assert (told.watermark, told.newest) == (None, "2026-01-01T12:00:00Z")
+    assert (told.run, told.checkpoint) == ("1", "1")
 
 
 def test_the_newest_event_does_not_go_back(query):
     tile = query(batch(0), batch(1, newest="2026-01-01T11:00:00.000Z"))
-    assert looked(tile).told(10)["newest"] == "2026-01-01T12:00:00Z"
+    assert looked(tile).status(10).newest == "2026-01-01T12:00:00Z"
 
 
 def test_what_an_idle_query_tells_is_not_a_batch(query):
-    told = looked(query(batch(0, ran=False))).told(10)
-    assert (told["batch"], told["hot_keys"]) == (None, [])
+    told = looked(query(batch(0, ran=False))).status(10)
+    assert (told.batch, told.hot_keys) == (None, [])
 
 
 def test_a_batch_that_is_told_of_again_counts_once(query):
@@ -78,8 +79,8 @@ def test_a_batch_that_is_told_of_again_counts_once(query):
     found = looked(tile)
     tile.query.recentProgress.append(batch(1, dropped=1))
     found.look(20)
-    assert found.told(20)["dropped_by_watermark"] == 3
-    assert found.told(20)["hot_keys"] == [{"key": {"user": "a"}, "share": 0.6}]
+    assert found.status(20).dropped_by_watermark == 3
+    assert found.status(20).hot_keys == [HotKeyShare(key={"user": "a"}, share=0.6)]
 
 
 def test_dropped_rows_stay_an_alarm_over_a_restart_and_a_batch_that_is_run_again(query):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec import Struct
 
 from headrace.clock import show_time
 from headrace.disk import LEAST
@@ -11,6 +12,18 @@ from headrace.plural import show_count
 
 WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
 WAITS, DISK, CHECKPOINT = "waits", "disk_full", "checkpoint_damaged"
+
+
+class AlarmStatus(Struct, kw_only=True):
+    """An alarm in the status: rates are rounded, `since` is written as a time."""
+
+    stream: str = ""
+    partition: int | None = None
+    kind: str = ""
+    rate: float | None = None
+    usual: float | None = None
+    since: str = ""
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,17 +60,17 @@ class Alarm:
     since: int
     says: str
 
-    def as_json(self) -> dict[str, Any]:
-        """The alarm as the status tells it."""
-        return {
-            "stream": self.stream,
-            "partition": self.partition,
-            "kind": self.kind,
-            "rate": None if self.rate is None else round(self.rate, 6),
-            "usual": None if self.usual is None else round(self.usual, 6),
-            "since": show_time(self.since),
-            "says": self.says,
-        }
+    def status(self) -> AlarmStatus:
+        """The alarm as the status has it."""
+        return AlarmStatus(
+            stream=self.stream,
+            partition=self.partition,
+            kind=self.kind,
+            rate=None if self.rate is None else round(self.rate, 6),
+            usual=None if self.usual is None else round(self.usual, 6),
+            since=show_time(self.since),
+            says=self.says,
+        )
 
 
 def rate_alarm(stream: str, partition: int, kind: str, rate: float, usual: float, since: int) -> Alarm:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli import options
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
+
+if TYPE_CHECKING:
+    from headrace.status.records import LaneStatus
 
 STANDS = "What was published stays; the next pass publishes the rest."
 
@@ -39,8 +42,8 @@ def run(path: Path | None, env: str | None, as_json: bool) -> None:
     file = names(config).path("run", "late-spark.log")
     jars = spark_jars(config, loaded.plan())
     with if_interrupted(lambda: STANDS), quiet_session(f"headrace {config.name} late", file, jars) as session:
-        told = publish_once(loaded.plan(), config, session)
-    _show(told, as_json=as_json)
+        lanes = publish_once(loaded.plan(), config, session)
+    _show(lanes, as_json=as_json)
 
 
 @command.command("status")
@@ -50,29 +53,31 @@ def status(path: Path | None, env: str | None, as_json: bool) -> None:
     """Show what the late lane has published since its start, and how long after its arrival."""
     from headrace.config import config as configuration
     from headrace.config.config import names
-    from headrace.topics import STATUS, last_status, open_log
+    from headrace.status.records import LateStatus
+    from headrace.status.topic import read_status
+    from headrace.topics import STATUS, open_log
 
     config = configuration.load(path, env=env)
     with open_log(config) as log:
-        found = last_status(log, names(config).topic(STATUS), ["late"])
-    if "late" not in found:
+        found = read_status(log, names(config).topic(STATUS), LateStatus).get(LateStatus)
+    if found is None:
         talk("The late lane has not said anything yet: `headrace up` starts it.")
-    _show(found["late"][1].get("lanes", {}) if found else {}, as_json=as_json)
+    _show({} if found is None else found.lanes, as_json=as_json)
 
 
-def _show(told: dict[str, Any], *, as_json: bool) -> None:
+def _show(lanes: dict[str, dict[str, LaneStatus]], *, as_json: bool) -> None:
     if as_json:
-        data_json({"late": told})
+        data_json({"late": lanes})
         return
     rows = [
         (
             name,
-            each["run"],
-            f"{each['events']:,}",
-            f"{each['tiles']:,}",
-            "-" if each["delay_seconds"] is None else f"{each['delay_seconds']:.1f}",
+            each.run,
+            f"{each.events:,}",
+            f"{each.tiles:,}",
+            "-" if each.delay_seconds is None else f"{each.delay_seconds:.1f}",
         )
-        for name, runs in told.items()
+        for name, runs in lanes.items()
         for each in runs.values()
     ]
     table(("tiles", "run", "events", "tiles published", "delay in s"), rows)

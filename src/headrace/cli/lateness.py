@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.lateness.delays import Distribution
     from headrace.lateness.state_size import StateModel
     from headrace.project import Project
+    from headrace.status.records import TileSetStatus
 
 LAST = 100_000
 MOST = 1_000_000
@@ -189,23 +190,25 @@ def _model(project: Project, stream: Stream, found: Gathered) -> StateModel:
     from headrace.lateness.state_size import StateModel, active_keys, cost
 
     sets = [tiles for tiles in project.plan().tile_sets if tiles.stream.name == stream.name]
-    told = _told(project)
-    costs = tuple(cost(tiles, active_keys(tiles, found.events), told.get(tiles.id)) for tiles in sets)
+    measured = _tile_sets(project)
+    costs = tuple(cost(tiles, active_keys(tiles, found.events), measured.get(tiles.id)) for tiles in sets)
     return StateModel(found.delays, stream.max_clock_skew, costs)
 
 
-def _told(project: Project) -> dict[str, Any]:
-    """What the pipeline last told of its tile sets; nothing when the log cannot be asked."""
+def _tile_sets(project: Project) -> dict[str, TileSetStatus]:
+    """What the pipeline last published of its tile sets; nothing when the log cannot be asked."""
     from headrace.config.config import names
-    from headrace.topics import STATUS, last_status, open_log
+    from headrace.status.records import PipelineStatus
+    from headrace.status.topic import read_status
+    from headrace.topics import STATUS, open_log
 
     try:
         with open_log(project.config) as log:
-            _, told = last_status(log, names(project.config).topic(STATUS), ["pipeline"]).get("pipeline", (0, {}))
+            found = read_status(log, names(project.config).topic(STATUS), PipelineStatus).get(PipelineStatus)
     except HeadraceError as error:
         talk(f"Sizes of state rows are not measured: {error.message}")
         return {}
-    return dict(told.get("tile_sets", {}))
+    return {} if found is None else found.tile_sets
 
 
 def _plot(file: Path, stream: Stream, found: Gathered, told: dict[str, Any]) -> None:

@@ -31,8 +31,14 @@ def line(text: str) -> None:
 
 
 def data_json(value: Any) -> None:
-    """Write what was asked for to stdout as one JSON object."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Write what was asked for to stdout as one JSON object; structs may be in it."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=_builtins))
+
+
+def _builtins(value: object) -> object:
+    import msgspec
+
+    return msgspec.to_builtins(value)
 
 
 def talk(text: str) -> None:

@@ -6,22 +6,23 @@ Read from what the pipeline last said of itself; with `--inspect` from the check
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict, replace
 
 from headrace.cli import options
 from headrace.cli.byte_size import show_size
 from headrace.cli.output import data, data_json, line, table, talk
 from headrace.clock import SECOND, show_duration, show_time
 from headrace.plural import show_count
+from headrace.status.records import HotKeyShare, OperatorState, PipelineStatus, TileSetStatus
 
 if TYPE_CHECKING:
     from headrace.plan.model import TileSet
     from headrace.project import Project
     from headrace.spark.pipeline.query_state import Held
-
-TOLD = ("run", "batch", "watermark", "newest", "dropped_by_watermark")
 
 
 @click.command("state")
@@ -41,48 +42,97 @@ def command(view: str | None, path: Path | None, env: str | None, inspect: bool,
     loaded = project.load(path, env)
     found = report(loaded, loaded.plan().tile_sets_of(view))
     if inspect:
-        _inspect(loaded, found["tile_sets"])
+        _inspect(loaded, found.tile_sets)
     if as_json:
         data_json(found)
         return
-    if found["told_seconds_ago"] is None:
+    if found.told_seconds_ago is None:
         talk("The pipeline has not said anything yet.")
-    _show(found["tile_sets"], inspected=inspect)
+    _show(found.tile_sets, inspected=inspect)
 
 
-def report(loaded: Project, tile_sets: tuple[TileSet, ...]) -> dict[str, Any]:
-    """Everything the verb tells, as JSON: what the plan keeps, and what the pipeline last said of it."""
+class OperatorReport(Struct, kw_only=True):
+    """What the plan and the last status say of an operator; `held` is what its checkpoint says, if it was inspected."""
+
+    retention: int
+    rows: int | None = None
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    checkpoint_bytes: int | None = None
+    held: HeldReport | UnsetType | None = UNSET
+
+
+class HeldReport(Struct, kw_only=True):
+    """What an operator's checkpoint holds."""
+
+    rows: int
+    oldest: str | None
+    newest: str | None
+
+
+class TileSetReport(Struct, kw_only=True):
+    """The state of one tile set."""
+
+    run: str | None
+    batch: int | None
+    watermark: str | None
+    newest: str | None
+    dropped_by_watermark: int | None
+    checkpoint: str | None
+    operators: dict[str, OperatorReport]
+    hot_keys: list[HotKeyShare]
+    hot_keys_of: int
+
+
+class StateReport(Struct, kw_only=True):
+    """Everything that the verb shows; the age of the pipeline's status is None where there is none."""
+
+    told_seconds_ago: float | None
+    tile_sets: dict[str, TileSetReport]
+
+
+def report(loaded: Project, tile_sets: tuple[TileSet, ...]) -> StateReport:
+    """Report what the plan keeps, and what the pipeline last published of it."""
     from headrace.clock import SystemClock
     from headrace.config.config import names
-    from headrace.topics import STATUS, last_status, open_log
+    from headrace.status.topic import read_status
+    from headrace.topics import STATUS, open_log
 
     with open_log(loaded.config) as log:
-        said = last_status(log, names(loaded.config).topic(STATUS), ["pipeline"]).get("pipeline")
-    ago = None if said is None else round((SystemClock().now() - said[0]) / SECOND, 1)
-    told = {} if said is None else said[1].get("tile_sets", {})
-    return {
-        "told_seconds_ago": ago,
-        "tile_sets": {each.id: _tile_set(loaded, each, told.get(each.id, {})) for each in tile_sets},
-    }
+        records = read_status(log, names(loaded.config).topic(STATUS), PipelineStatus)
+    status, age = records.get(PipelineStatus), SystemClock().now() - records.arrived_at(PipelineStatus)
+    known = {} if status is None else status.tile_sets
+    return StateReport(
+        told_seconds_ago=None if status is None else round(age / SECOND, 1),
+        tile_sets={each.id: _tile_set(loaded, each, known.get(each.id)) for each in tile_sets},
+    )
 
 
-def _tile_set(loaded: Project, tile_set: TileSet, told: dict[str, Any]) -> dict[str, Any]:
+def _tile_set(loaded: Project, tile_set: TileSet, status: TileSetStatus | None) -> TileSetReport:
     from headrace.spark.pipeline.query_state import checkpoint_bytes
 
-    operators, sizes = told.get("operators", {}), {}
-    if told.get("checkpoint"):
-        sizes = checkpoint_bytes(_checkpoint(loaded, told["checkpoint"]))
-    nothing = dict.fromkeys(("rows", "memory_bytes", "disk_bytes"))
-    return {
-        **{name: told.get(name) for name in TOLD},
-        "checkpoint": told.get("checkpoint"),
-        "operators": {
-            name: {"retention": kept, **nothing, **operators.get(name, {}), "checkpoint_bytes": sizes.get(name)}
+    dropped = None if status is None else status.dropped_by_watermark
+    status = status or TileSetStatus()
+    sizes = checkpoint_bytes(_checkpoint(loaded, status.checkpoint)) if status.checkpoint else {}
+    return TileSetReport(
+        run=status.run,
+        batch=status.batch,
+        watermark=status.watermark or None,
+        newest=status.newest or None,
+        dropped_by_watermark=dropped,
+        checkpoint=status.checkpoint,
+        operators={
+            name: _operator(kept, (status.operators or {}).get(name), sizes.get(name))
             for name, kept in tile_set.state_retention.items()
         },
-        "hot_keys": told.get("hot_keys", []),
-        "hot_keys_of": told.get("hot_keys_of", 0),
-    }
+        hot_keys=status.hot_keys,
+        hot_keys_of=status.hot_keys_of,
+    )
+
+
+def _operator(retention: int, state: OperatorState | None, size: int | None) -> OperatorReport:
+    report = OperatorReport(retention=retention, checkpoint_bytes=size)
+    return report if state is None else replace(report, **asdict(state))
 
 
 def _checkpoint(loaded: Project, name: str) -> Path:
@@ -91,68 +141,66 @@ def _checkpoint(loaded: Project, name: str) -> Path:
     return names(loaded.config).path("checkpoints", name)
 
 
-def _inspect(loaded: Project, tile_sets: dict[str, Any]) -> None:
+def _inspect(loaded: Project, tile_sets: dict[str, TileSetReport]) -> None:
     """Look into every checkpoint that is there."""
     from headrace.config.config import names
     from headrace.spark.pipeline.query_state import inspect
     from headrace.spark.session import quiet_session
 
-    there = {name: each for name, each in tile_sets.items() if each["checkpoint"]}
+    there = {name: each.checkpoint for name, each in tile_sets.items() if each.checkpoint}
     if not there:
         return
     with quiet_session("headrace state", names(loaded.config).path("run", "state-spark.log")) as session:
-        for each in there.values():
-            held = inspect(session, _checkpoint(loaded, each["checkpoint"]))
-            for name, operator in each["operators"].items():
+        for tiles, checkpoint in there.items():
+            held = inspect(session, _checkpoint(loaded, checkpoint))
+            for name, operator in tile_sets[tiles].operators.items():
                 found = held.get(name)
-                operator["held"] = None if found is None else _held(found)
+                operator.held = None if found is None else _held(found)
 
 
-def _show(tile_sets: dict[str, Any], *, inspected: bool) -> None:
+def _show(tile_sets: dict[str, TileSetReport], *, inspected: bool) -> None:
     heads = ["tiles", "operator", "kept for", "rows", "memory", "disk", "checkpoint"]
     rows = [
-        [name, operator, *_cells(held), *(_held_cells(held.get("held")) if inspected else [])]
+        [name, operator, *_cells(state), *(_held_cells(state.held or None) if inspected else [])]
         for name, each in tile_sets.items()
-        for operator, held in each["operators"].items()
+        for operator, state in each.operators.items()
     ]
     table([*heads, *(["rows held", "oldest", "newest"] if inspected else [])], rows)
     data("")
     for name, each in tile_sets.items():
         data(f"{name}: {_about(each)}")
-        if each["hot_keys"]:
-            listed = ", ".join(f"{_key(hot['key'])} {100 * hot['share']:.1f} %" for hot in each["hot_keys"][:5])
-            line(f"{name}: of the last {show_count(each['hot_keys_of'], 'event')} {listed}")
+        if each.hot_keys:
+            listed = ", ".join(f"{_key(hot)} {100 * hot.share:.1f} %" for hot in each.hot_keys[:5])
+            line(f"{name}: of the last {show_count(each.hot_keys_of, 'event')} {listed}")
 
 
-def _cells(held: dict[str, Any]) -> list[str]:
-    sizes = ("memory_bytes", "disk_bytes", "checkpoint_bytes")
+def _cells(state: OperatorReport) -> list[str]:
+    sizes = (state.memory_bytes, state.disk_bytes, state.checkpoint_bytes)
     return [
-        show_duration(held["retention"]),
-        _count(held["rows"]),
-        *("-" if held[name] is None else show_size(held[name]) for name in sizes),
+        show_duration(state.retention),
+        _count(state.rows),
+        *("-" if size is None else show_size(size) for size in sizes),
     ]
 
 
-def _held(found: Held) -> dict[str, Any]:
-    moments = {"oldest": found.oldest, "newest": found.newest}
-    return {"rows": found.rows} | {name: None if at is None else show_time(at) for name, at in moments.items()}
+def _held(found: Held) -> HeldReport:
+    oldest, newest = (None if at is None else show_time(at) for at in (found.oldest, found.newest))
+    return HeldReport(rows=found.rows, oldest=oldest, newest=newest)
 
 
-def _held_cells(held: dict[str, Any] | None) -> list[str]:
-    moments = [None if held is None else held[name] for name in ("oldest", "newest")]
-    return [_count(None if held is None else held["rows"]), *(at or "-" for at in moments)]
+def _held_cells(held: HeldReport | None) -> list[str]:
+    return ["-"] * 3 if held is None else [_count(held.rows), held.oldest or "-", held.newest or "-"]
 
 
-def _about(each: dict[str, Any]) -> str:
-    if each["batch"] is None and not each["dropped_by_watermark"]:
+def _about(each: TileSetReport) -> str:
+    if each.batch is None and not each.dropped_by_watermark:
         return "no batch yet"
-    dropped = each["dropped_by_watermark"]
-    told = [f"run {each['run']}", f"batch {each['batch']}", f"watermark {each['watermark'] or 'none yet'}"]
-    return ", ".join([*told, f"{show_count(dropped, 'row')} dropped by the watermark"])
+    about = [f"run {each.run}", f"batch {each.batch}", f"watermark {each.watermark or 'none yet'}"]
+    return ", ".join([*about, f"{show_count(each.dropped_by_watermark or 0, 'row')} dropped by the watermark"])
 
 
-def _key(key: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in key.items()) or "null"
+def _key(hot: HotKeyShare) -> str:
+    return ", ".join(f"{name}={value}" for name, value in hot.key.items()) or "null"
 
 
 def _count(value: int | None) -> str:

@@ -20,6 +20,7 @@ from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.log.protocol import Log
+    from headrace.status.streams import StreamStatus
     from headrace.supervisor.supervisor import Supervisor
 
 INTERRUPTED = 130
@@ -89,7 +90,9 @@ class Screen:
 
     def watch(self, supervisor: Supervisor, log: Log) -> None:
         """Draw the live line again, about once a second."""
-        from headrace.topics import last_status
+        from headrace.status.records import ArchiveStatus, PipelineStatus
+        from headrace.status.streams import merge_streams
+        from headrace.status.topic import read_status
 
         with contextlib.suppress(OSError):
             # What could not be written while the disk was full.
@@ -98,12 +101,13 @@ class Screen:
             return
         self._next = time.monotonic() + LIVE_SECONDS
         self._clear()
-        said: dict[str, Any] = {}
+        streams: Mapping[str, StreamStatus] = {}
         # A log that does not answer is no reason to end everything: it may be on its way back.
         with contextlib.suppress(HeadraceError):
-            said = last_status(log, self._topic, ["pipeline"]).get("pipeline", (0, {}))[1]
+            records = read_status(log, self._topic, PipelineStatus, ArchiveStatus)
+            streams = merge_streams(records.get(PipelineStatus), records.get(ArchiveStatus))
         width = shutil.get_terminal_size().columns - 1
-        click.echo(live_line(supervisor.status(), said.get("streams", {}))[:width], err=True, nl=False)
+        click.echo(live_line(supervisor.status(), streams)[:width], err=True, nl=False)
         self._drawn = True
 
     def _clear(self) -> None:
@@ -112,17 +116,20 @@ class Screen:
         self._drawn = False
 
 
-def live_line(status: Mapping[str, Any], streams: Mapping[str, Any]) -> str:
+def live_line(status: Mapping[str, Any], streams: Mapping[str, StreamStatus]) -> str:
     """The state of everything in one line.
 
     >>> processes = {"serve": {"state": "ready", "url": "http://127.0.0.1:8787"}}
-    >>> live_line({"state": "ready", "processes": processes}, {"clicks": {"read": 1234, "rate_per_s": 5.0}})
+    >>> from headrace.status.records import ArchiveProgress, ArchiveStatus, PipelineStatus, StreamProgress
+    >>> from headrace.status.streams import merge_streams
+    >>> tiles, archived = StreamProgress(rate_per_s=5.0), ArchiveProgress(archived=1234)
+    >>> streams = merge_streams(PipelineStatus(streams={"clicks": tiles}), ArchiveStatus(streams={"clicks": archived}))
+    >>> live_line({"state": "ready", "processes": processes}, streams)
     'ready | serve ready http://127.0.0.1:8787 | clicks 1,234 read, 5/s, 0.0 s behind'
     """
     parts = [str(status["state"])]
-    for name, found in status["processes"].items():
-        parts.append(" ".join(filter(None, (name, found["state"], found.get("url")))))
+    for name, process in status["processes"].items():
+        parts.append(" ".join(filter(None, (name, process["state"], process.get("url")))))
     for name, found in streams.items():
-        counts = f"{found.get('read', 0):,} read, {found.get('rate_per_s', 0):,.0f}/s"
-        parts.append(f"{name} {counts}, {found.get('lag_seconds', 0):.1f} s behind")
+        parts.append(f"{name} {found.read:,} read, {found.rate_per_s:,.0f}/s, {found.lag_seconds:.1f} s behind")
     return " | ".join(parts)

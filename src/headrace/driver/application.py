@@ -10,8 +10,6 @@ cannot be woken by that ends the process after the same time again, because a th
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import threading
 import time
@@ -20,19 +18,23 @@ from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headrace.alarms.alarm import Alarm
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config.config import Config, names
 from headrace.disk import has_room
-from headrace.driver.component import Component
 from headrace.driver.component_thread import HUNG, RESTARTING, ComponentThread
 from headrace.errors import HeadraceError, MachineError
 from headrace.files import write_or_overwrite
 from headrace.log.protocol import Log
 from headrace.plan.capability import refuse_impossible_mode
 from headrace.plan.model import Plan
+from headrace.processes.component import Component
 from headrace.spark.pipeline.slots import slots
 from headrace.spark.session import end_quietly, local_session
+from headrace.status.records import ProcessStatus
+from headrace.status.topic import StatusPublisher
 from headrace.topics import STATUS, create, open_log, spark_jars, topics
 
 if TYPE_CHECKING:
@@ -53,8 +55,6 @@ SCHEDULING = {"spark.scheduler.mode": "FAIR"}
 SETTINGS = {"archive": {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.maxRecordsPerBatch": "20000"}}
 """What a component's session has of its own."""
 
-_logger = logging.getLogger(__name__)
-
 
 class SparkApplication:
     """The components of one process.
@@ -70,11 +70,11 @@ class SparkApplication:
     def __init__(
         self, name: str, builds: Mapping[str, Build], plan: Plan, config: Config, session: SparkSession, clock: Clock
     ) -> None:
-        self._name, self._config, self._session, self._clock = name, config, session, clock
+        self._config, self._session, self._clock = config, session, clock
         self._log: Log = open_log(config, clock)
-        self._topic = names(config).topic(STATUS)
+        self._publisher = StatusPublisher(self._log, names(config).topic(STATUS), clock, process=name)
         self._file = names(config).path("run", f"{name}.json")
-        self._written, self._is_told = "", True
+        self._written = ""
         self.threads = [self._thread(part, build, plan) for part, build in builds.items()]
 
     def _thread(self, name: str, build: Build, plan: Plan) -> ComponentThread:
@@ -127,23 +127,15 @@ class SparkApplication:
                 raise MachineError("component-hung", message, got=thread.name, hint=hint)
             thread.report_hung(silent)
             thread.cancel()
-        self._tell()
+        self._publish_status()
 
-    def _tell(self) -> None:
-        """Tell how the components are. A full disk or a log that is away is no reason to end them."""
+    def _publish_status(self) -> None:
+        """Publish how the components are. A full disk or a log that is away is no reason to end them."""
         components = {thread.name: thread.status() for thread in self.threads}
-        alarms = [alarm.as_json() for thread in self.threads for alarm in _alarms(thread)]
-        said = {"component": self._name, "at": self._clock.now(), "components": components, "alarms": alarms}
-        try:
-            self._write(json.dumps({"pid": os.getpid(), "components": components}))
-            key = f"process.{self._name}".encode()
-            self._log.append(self._topic, json.dumps(said, separators=(",", ":")).encode(), key=key)
-        except (OSError, HeadraceError) as error:
-            if self._is_told:
-                _logger.warning("the state of %s cannot be told: %s", self._name, error)
-            self._is_told = False
-        else:
-            self._is_told = True
+        alarms = [alarm.status() for thread in self.threads for alarm in _alarms(thread)]
+        with self._publisher.tolerate(OSError, HeadraceError):
+            self._write(msgspec.json.encode({"pid": os.getpid(), "components": components}).decode())
+            self._publisher.publish(ProcessStatus(components=components, alarms=alarms))
 
     def _write(self, text: str) -> None:
         """Write the file for the supervisor where something has changed, and show that the process lives."""

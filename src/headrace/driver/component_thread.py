@@ -14,14 +14,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from headrace.clock import Clock, SystemClock, show_time
 from headrace.disk import as_full, is_full
-from headrace.driver.component import Component
 from headrace.errors import HeadraceError
 from headrace.processes.backoff import FIRST, LONGEST, Backoff
+from headrace.processes.component import Component, run_component
 from headrace.spark.failure import cause_of, traceback_of
+from headrace.status.records import ComponentStatus
 
 STARTING, RUNNING, RESTARTING, HUNG, STOPPED = "starting", "running", "restarting", "hung", "stopped"
 REFUSALS = (2, 3)
@@ -107,26 +108,23 @@ class ComponentThread:
         _logger.error("%s: %s", self.name, self.error)
         self._change(HUNG)
 
-    def status(self) -> dict[str, Any]:
-        """What the process says of this component."""
-        return {
-            "state": self.state,
-            "ready": self.is_ready,
-            "since": show_time(self.since),
-            "restarts": self.restarts,
-            "error": self.error,
-        }
+    def status(self) -> ComponentStatus:
+        """How this component is."""
+        return ComponentStatus(
+            state=self.state,
+            ready=self.is_ready,
+            since=show_time(self.since),
+            restarts=self.restarts,
+            error=self.error,
+        )
 
     def _run(self) -> None:
         while not self._stop.is_set():
             running_since = None
             try:
                 component = self._build()
-                try:
-                    running_since = self._now()
-                    self._work(component)
-                finally:
-                    component.stop()
+                running_since = self._now()
+                run_component(component, self._stop, after_step=partial(self._note_step, component), wait=self._wait)
             except Exception as error:  # one component's failure must not reach the others
                 if self._stop.is_set():
                     # Its jobs were cancelled; what was under way is done again at the next start.
@@ -134,16 +132,12 @@ class ComponentThread:
                 self._fail(error, running_since)
         self._change(STOPPED)
 
-    def _work(self, component: Component) -> None:
-        while not self._stop.is_set():
-            has_worked = component.step()
-            self._steps += 1
-            self.is_ready = component.is_ready()
-            if self.state != RUNNING:
-                self.error = ""
-                self._change(RUNNING)
-            if not has_worked:
-                self._wait(component.pause)
+    def _note_step(self, component: Component) -> None:
+        self._steps += 1
+        self.is_ready = component.is_ready()
+        if self.state != RUNNING:
+            self.error = ""
+            self._change(RUNNING)
 
     def _fail(self, error: Exception, running_since: float | None) -> None:
         """Note a failure and wait before the next start."""

@@ -6,13 +6,12 @@ later; nothing is lost by that.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headrace.alarms.alarm import Alarm
+from headrace.alarms.alarm import Alarm, AlarmStatus
 from headrace.clock import Clock
 from headrace.config.config import Config, models_folder, names, resolved
 from headrace.define.label import Label
@@ -26,12 +25,13 @@ from headrace.evaluation.report import overall
 from headrace.evaluation.webhook import Webhook
 from headrace.models.registry import Registry
 from headrace.plan.model import Plan
+from headrace.status.records import EvaluationStatus, LabelStatus
+from headrace.status.topic import StatusPublisher
 from headrace.topics import STATUS, create, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COMPONENT = "evaluate"
 SECRET = "alerts.secret"
 FIGURES = ("count", "states", "coverage", "precision", "recall", "auc", "log_loss", "brier", "mae", "rmse")
 
@@ -48,16 +48,17 @@ class Evaluating:
         self._plan, self._config, self._log, self._session, self._clock = plan, config, log, session, clock
         create(log, topics(plan, names(config), config.partitions))
         self.looks, self._due = 0, 0
-        self._told: dict[str, Any] = {}
+        self._labels: dict[str, LabelStatus] = {}
+        self._publisher = StatusPublisher(log, names(config).topic(STATUS), clock)
         self._incidents: list[Incident] = []
         self._registry = Registry(models_folder(config), clock)
         self._webhook = Webhook(config, log, clock, resolved({SECRET: config.webhook_secret}, os.environ)[SECRET])
         for label in plan.labels:
             self._read(label)
-        self.tell()
+        self.publish_status()
 
     def step(self) -> bool:
-        """Look when it is time, and tell how it stands."""
+        """Look when it is time, and publish the status."""
         now = self._clock.now()
         if now >= self._due:
             self._due = now + self._config.evaluate_every
@@ -67,7 +68,7 @@ class Evaluating:
             self._watch()
             self.looks += 1
         self._webhook.step()
-        self.tell()
+        self.publish_status()
         return False
 
     def is_ready(self) -> bool:
@@ -116,21 +117,20 @@ class Evaluating:
         versions = {
             str(each["version"]): {name: each[name] for name in FIGURES if name in each} for each in told["versions"]
         }
-        self._told[label.name] = {"model": label.model.name, "known_until": told["known_until"], "versions": versions}
+        self._labels[label.name] = LabelStatus(
+            model=label.model.name, known_until=told["known_until"], versions=versions
+        )
 
-    def tell(self) -> None:
-        """Say in the status topic how good predictions were."""
-        now = self._clock.now()
-        told = {"component": COMPONENT, "at": now, "looks": self.looks, "labels": self._told, "alarms": self._alarms()}
-        topic = names(self._config).topic(STATUS)
-        self._log.append(topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+    def publish_status(self) -> None:
+        """Publish how good predictions were."""
+        self._publisher.publish(EvaluationStatus(looks=self.looks, labels=self._labels, alarms=self._alarms()))
 
-    def _alarms(self) -> list[dict[str, Any]]:
+    def _alarms(self) -> list[AlarmStatus]:
         """Incidents that nobody has closed, and that are not over by themselves."""
         return [
             Alarm(
                 each.model, None, "drift", None, None, each.since, f"{each.says} `headrace incidents show {each.id}`"
-            ).as_json()
+            ).status()
             for each in self._incidents
             if under_way(each)
         ]

@@ -18,6 +18,7 @@ from typing import Any
 from headrace.clock import MICROSECOND, MINUTE, SECOND
 from headrace.lateness.delays import Delays
 from headrace.plan.model import SPREAD, TileSet
+from headrace.status.records import TileSetStatus
 
 IDENTITY_BYTES = 120
 """Of an event id of 36 characters with its time."""
@@ -122,26 +123,26 @@ class StateModel:
         return low * SECOND
 
 
-def cost(tiles: TileSet, keys: int | None, told: Mapping[str, Any] | None = None) -> TileCost:
+def cost(tiles: TileSet, keys: int | None, measured: TileSetStatus | None = None) -> TileCost:
     """What decides the state of a tile set.
 
     Parameters
     ----------
     keys
         How many keys are active.
-    told
-        What the pipeline last told of the tile set in its status.
+    measured
+        The last status of the tile set.
     """
     columns = sum(COLUMN_BYTES.get(column.monoid.kind, OTHER_BYTES) for column in tiles.partials)
     identity, tile = float(IDENTITY_BYTES), float(TILE_BYTES + columns)
-    rows = int((told or {}).get("state_rows") or 0)
-    measured = rows >= ENOUGH_ROWS
-    if measured:
-        identity = tile = int((told or {}).get("state_bytes") or 0) / rows
+    rows = (measured.state_rows or 0) if measured else 0
+    is_measured = rows >= ENOUGH_ROWS
+    if measured and is_measured:
+        identity = tile = (measured.state_bytes or 0) / rows
     if tiles.stream.event_id is None:
         identity = 0.0
     grain = max(MICROSECOND, tiles.grain)
-    return TileCost(tiles.id, grain, keys, identity, tile, measured)
+    return TileCost(tiles.id, grain, keys, identity, tile, is_measured)
 
 
 def active_keys(tiles: TileSet, rows: Iterable[Mapping[str, Any]]) -> int | None:

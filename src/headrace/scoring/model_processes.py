@@ -7,18 +7,20 @@ model needs no second process.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec.structs import replace
 
 from headrace.clock import SECOND
 from headrace.config.config import Config
 from headrace.processes.child import ChildProcess, name_exit
+from headrace.status.records import ModelScoring
 
 FIRST, LONGEST = 1.0, 30.0
 """Seconds until a process that ended is started again, the first time and at the most."""
@@ -30,6 +32,7 @@ DRAIN = 5.0
 """Seconds that a process has to note how far it is and to end."""
 Command = Callable[[int], Sequence[str]]
 """The command line of a process, given the descriptor to which it reports."""
+Publish = Callable[[dict[str, ModelScoring]], None]
 
 _logger = logging.getLogger(__name__)
 
@@ -54,7 +57,7 @@ class ModelProcess:
         self.name, self._command, self._hung_after, self._first = name, command, hung_after, first
         self._process: ChildProcess | None = None
         self._delay, self._due, self._started, self._heard = first, 0.0, 0.0, 0.0
-        self.report: Mapping[str, Any] = {}
+        self.report = ModelScoring()
         self.failure: str | None = "It has not started yet."
 
     def look(self) -> None:
@@ -81,7 +84,12 @@ class ModelProcess:
         """Take in its reports until it ends."""
         with os.fdopen(reading, encoding="utf-8") as lines:
             for line in lines:
-                self.report, self.failure, self._heard = json.loads(line), None, time.monotonic()
+                report = msgspec.json.decode(line, type=ModelScoring)
+                self.report, self.failure, self._heard = report, None, time.monotonic()
+
+    def status(self) -> ModelScoring:
+        """How the model is doing: its last report, which stands while it goes on, and why it does not score now."""
+        return self.report if self.failure is None else replace(self.report, failing=self.failure)
 
     def _ended(self, why: str) -> None:
         self.kill()
@@ -110,32 +118,34 @@ class ModelProcess:
             self._process = None
 
 
-def keep_apart(
-    models: Sequence[ModelProcess], stop: threading.Event, tell: Callable[[Mapping[str, Any]], None], every: float
-) -> None:
-    """Keep the processes of some models going until told to stop; `tell` hears of all of them now and then."""
-    told = 0.0
-    try:
-        while not stop.is_set():
-            for each in models:
-                each.look()
-            if time.monotonic() - told >= every:
-                told = time.monotonic()
-                tell({each.name: {**each.report, **_failing(each)} for each in models})
-            stop.wait(LOOK)
-        for each in models:
+class ModelProcesses:
+    """The component that keeps the processes of some models going, and publishes the status of all now and then."""
+
+    pause = LOOK
+
+    def __init__(self, models: Sequence[ModelProcess], publish: Publish, every: float) -> None:
+        self._models, self._publish, self._every, self._published = models, publish, every, 0.0
+
+    def step(self) -> bool:
+        """Look at every process."""
+        for each in self._models:
+            each.look()
+        if time.monotonic() - self._published >= self._every:
+            self._published = time.monotonic()
+            self._publish({each.name: each.status() for each in self._models})
+        return False
+
+    def is_ready(self) -> bool:
+        """Always: events wait in the log."""
+        return True
+
+    def stop(self) -> None:
+        """Have every process end in order, and leave none behind."""
+        for each in self._models:
             each.ask_to_end()
         deadline = time.monotonic() + DRAIN
-        for each in models:
+        for each in self._models:
             each.wait(deadline)
-    finally:
-        for each in models:
-            each.kill()
-
-
-def _failing(model: ModelProcess) -> dict[str, str]:
-    """Why a model does not score; what it says itself stands while it goes on."""
-    return {} if model.failure is None else {"failing": model.failure}
 
 
 def command_of(config: Config, model: str) -> Command:

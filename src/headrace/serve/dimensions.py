@@ -22,6 +22,7 @@ from headrace.plan.model import Plan
 from headrace.read.dimension_index import DimensionIndex
 from headrace.read.reader import Answer
 from headrace.serve.metrics import Metrics
+from headrace.status.serving import DimensionStatus
 from headrace.tiles.changelog import Key
 
 TABLE = "table"
@@ -117,26 +118,26 @@ class Dimensions:
         """Whether every table was read once; nothing where there is none."""
         return {"dimensions": self._places.keys() <= self._held.keys()} if self._places else {}
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, DimensionStatus]:
         """How each table stands."""
         now = self._clock.now()
         return {name: self._status(place.dimension, now) for name, place in self._places.items()}
 
-    def _status(self, dimension: Dimension, now: int) -> dict[str, Any]:
+    def _status(self, dimension: Dimension, now: int) -> DimensionStatus:
         held = self._held.get(dimension.name)
         index = None if held is None else held.index
-        return {
-            "key": list(dimension.by),
-            "features": len(dimension.features),
-            "table": dimension.path,
-            "rows": None if index is None else index.rows,
-            "keys": None if index is None else index.keys,
-            "bytes": None if index is None else index.bytes,
-            "loaded_at": None if held is None else show_time(held.loaded_at),
-            "as_of": None if held is None else show_time(held.looked_at),
-            "age_ms": None if held is None else (now - held.looked_at) / 1_000,
-            "failing": self.failing.get(dimension.name),
-        }
+        return DimensionStatus(
+            key=list(dimension.by),
+            features=len(dimension.features),
+            table=dimension.path,
+            rows=None if index is None else index.rows,
+            keys=None if index is None else index.keys,
+            bytes=None if index is None else index.bytes,
+            loaded_at=None if held is None else show_time(held.loaded_at),
+            as_of=None if held is None else show_time(held.looked_at),
+            age_ms=None if held is None else (now - held.looked_at) / 1_000,
+            failing=self.failing.get(dimension.name),
+        )
 
     def tell(self, metrics: Metrics) -> None:
         """Let the metrics have how the tables stand."""

@@ -23,6 +23,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from headrace.serve.scoring import metrics as scoring_metrics
+from headrace.serve.status_view import ProjectStatus
+from headrace.status.records import FeatureSkew
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that must name the folder before a process that shares it loads this module."""
@@ -77,7 +79,7 @@ class Metrics:
     --------
     >>> metrics = Metrics()
     >>> metrics.read("cards", stale=False, missing=True)
-    >>> 'headrace_reads_total{view="cards"} 1.0' in metrics.text({})
+    >>> 'headrace_reads_total{view="cards"} 1.0' in metrics.text()
     True
     """
 
@@ -183,10 +185,11 @@ class Metrics:
         for gauge, value in zip(self._dimensions, (rows, size, age, failing), strict=True):
             gauge.labels(name).set(value)
 
-    def text(self, status: Mapping[str, Any]) -> str:
-        """Everything as Prometheus reads it; `status` is what `Monitor.status` says."""
+    def text(self, status: ProjectStatus | None = None) -> str:
+        """Everything as Prometheus reads it, with the gauges of a status."""
         whole = self._counted()
-        whole.register(_Standing(status))
+        if status is not None:
+            whole.register(_StatusGauges(status))
         return generate_latest(whole).decode()
 
     def families(self) -> list[Metric]:
@@ -207,36 +210,37 @@ def forget(process: int, folder: Path) -> None:
     mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]
 
 
-class _Standing:
+class _StatusGauges:
     """The gauges of a status."""
 
-    def __init__(self, status: Mapping[str, Any]) -> None:
+    def __init__(self, status: ProjectStatus) -> None:
         self._status = status
 
     def collect(self) -> Iterable[Metric]:
         """What a registry asks for."""
-        if not self._status:
-            return
-        yield _family("headrace_ready", int(self._status["ready"]))
-        yield _family("headrace_store_lag_records", self._status["materialiser"]["lag_records"])
-        for part in ("keys", "tiles", "levels", "bytes"):
-            yield _family(f"headrace_store_{part}", self._status["store"][part])
+        store = self._status.store
+        yield _family("headrace_ready", int(self._status.ready))
+        yield _family("headrace_store_lag_records", self._status.materialiser.lag_records)
+        yield _family("headrace_store_keys", store.keys)
+        yield _family("headrace_store_tiles", store.tiles)
+        yield _family("headrace_store_levels", store.levels)
+        yield _family("headrace_store_bytes", store.bytes)
         ages = GaugeMetricFamily("headrace_view_age_seconds", HELP["headrace_view_age_seconds"][1], labels=["view"])
-        for name, view in self._status["views"].items():
-            if view["freshness_ms"] is not None:
-                ages.add_metric([name], view["freshness_ms"] / 1_000)
+        for name, view in self._status.views.items():
+            if view.freshness_ms is not None:
+                ages.add_metric([name], view.freshness_ms / 1_000)
         yield ages
-        yield from _skew(self._status.get("skew", {}).get("features", {}))
+        yield from _skew(self._status.skew.features or {})
 
 
-def _skew(features: Mapping[str, Any]) -> Iterable[Metric]:
+def _skew(features: Mapping[str, FeatureSkew]) -> Iterable[Metric]:
     """What the audit has found since it started."""
     whole, causes = "headrace_skew_compared", "headrace_skew_mismatched"
     compared = GaugeMetricFamily(whole, HELP[whole][1], labels=["feature"])
     mismatched = GaugeMetricFamily(causes, HELP[causes][1], labels=["feature", "cause"])
     for name, each in features.items():
-        compared.add_metric([name], each["compared"])
-        for cause, count in each["causes"].items():
+        compared.add_metric([name], each.compared)
+        for cause, count in each.causes.items():
             mismatched.add_metric([name, cause], count)
     yield compared
     yield mismatched

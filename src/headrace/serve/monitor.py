@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
+from msgspec.structs import asdict
 
 from headrace.alarms.alarm import Alarm, full_alarm
 from headrace.clock import MINUTE, SECOND, Clock, show_time
@@ -24,20 +23,34 @@ from headrace.log.protocol import Log
 from headrace.plan.model import Plan, TileSet
 from headrace.read.reader import Reader
 from headrace.serve.limits import Behind
-from headrace.serve.status_view import ANSWERED, READS
-from headrace.standing import alarms, streams
+from headrace.serve.status_view import ANSWERED, READS, PipelineAge, ProjectStatus
+from headrace.status.records import (
+    ArchiveStatus,
+    AuditStatus,
+    DefinitionStatus,
+    EvaluationStatus,
+    LateStatus,
+    PipelineStatus,
+    ProcessStatus,
+    ServeStatus,
+)
+from headrace.status.serving import RequestCounts, StepLatencies, StepLatency, StoreSize, StoreUpdates, ViewStatus
+from headrace.status.streams import StreamStatus, merge_alarms, merge_status, merge_streams
+from headrace.status.topic import StatusPublisher, StatusRecords, read_status
 from headrace.store.materializer import Materialiser
 from headrace.tiles.latency import KEPT, Latency, told
-from headrace.topics import STATUS, last_status
+from headrace.topics import STATUS
 
 TICK = 0.25
 """Seconds between two looks."""
 
 PUBLISH = 2 * SECOND
 CLEAN = 10 * MINUTE
+SHARES = (0.5, 0.99)
+OTHERS = (AuditStatus, EvaluationStatus, DefinitionStatus, LateStatus, ProcessStatus)
+"""Read less often than pipeline and archive: where no audit runs, its last record is looked for in vain."""
 
 _logger = logging.getLogger(__name__)
-_encode = msgspec.json.Encoder().encode
 
 
 class Monitor:
@@ -49,13 +62,7 @@ class Monitor:
         self._reader, self._filler, self._log, self._names, self._clock = reader, filler, log, names, clock
         self._topic = names.topic(STATUS)
         self._fresh: dict[str, deque[tuple[int, int]]] = {tiles.id: deque() for tiles in self._plan.tile_sets}
-        self._archive: dict[str, Any] | None = None
-        self._audit: dict[str, Any] | None = None
-        self._evaluation: dict[str, Any] | None = None
-        self._definitions: dict[str, Any] = {}
-        self._late: dict[str, Any] | None = None
-        self._spark: dict[str, Any] | None = None
-        self._pipeline: dict[str, Any] | None = None
+        self._flow, self._others = StatusRecords(), StatusRecords()
         self._lag: int | None = None
         self._away: str | None = "log"
         self.behind: dict[str, Behind] = {}
@@ -63,7 +70,8 @@ class Monitor:
         self._least, self._is_full = least, False
         self._disk: Alarm | None = None
         self._history = False
-        self._published = self._cleaned = clock.now()
+        self._publisher = StatusPublisher(log, self._topic, clock, every=PUBLISH, begun=clock.now())
+        self._cleaned = clock.now()
         self.reads: deque[float] = deque(maxlen=READS)
         self.answered = dict.fromkeys(ANSWERED, 0)
 
@@ -85,9 +93,8 @@ class Monitor:
                 self._sample(tiles, now)
             self._look()
             self._history = self._served()
-            if now - self._published >= PUBLISH:
-                self._published = now
-                self._look_at_audit()
+            if self._publisher.is_due():
+                self._others = read_status(self._log, self._topic, *OTHERS)
                 self._publish(now)
             self._away = None
         except DiskFullError as error:
@@ -100,9 +107,9 @@ class Monitor:
             self._away = away
 
     def _publish(self, now: int) -> None:
-        """Say how things stand. A full disk takes no words, and no reads away."""
+        """Publish how things stand. A full disk takes no records, and no reads away."""
         try:
-            self._log.append(self._topic, _encode({"component": "serve", "at": now} | self._told(now)), key=b"serve")
+            self._publisher.publish(self._own_status(now))
             if now - self._cleaned >= CLEAN:
                 self._cleaned = now
                 self._log.clean(self._topic)
@@ -130,34 +137,16 @@ class Monitor:
 
     def _look(self) -> None:
         self._lag = self._filler.lag()
-        try:
-            heard = last_status(self._log, self._topic, ["pipeline", "archive"])
-            said, kept = heard.get("pipeline"), heard.get("archive")
-        except ValueError as error:
-            _logger.warning("the pipeline's status cannot be read: %s", error)
-            return
-        if said is not None and isinstance(said[1], dict):
-            self._pipeline = {**said[1], "at": said[0]}
-        if kept is not None and isinstance(kept[1], dict):
-            self._archive = kept[1]
-        stand = streams(self._pipeline, self._archive)
-        self.behind = {each.stream.name: self._lag_of(each.stream.name, stand) for each in self._plan.admissions}
+        self._flow.update(self._log, self._topic, PipelineStatus, ArchiveStatus)
+        streams = merge_streams(self._flow.get(PipelineStatus), self._flow.get(ArchiveStatus))
+        self.behind = {each.stream.name: self._lag_of(each.stream.name, streams) for each in self._plan.admissions}
 
-    def _look_at_audit(self) -> None:
-        """Less often than at the others: where no audit runs, its last words are looked for in vain."""
-        said = last_status(self._log, self._topic, ["audit", "evaluate", "definitions", "late", "process.spark"])
-        told = {name: found for name, (_, found) in said.items() if isinstance(found, dict)}
-        self._audit, self._evaluation = told.get("audit"), told.get("evaluate")
-        self._definitions = told.get("definitions", {})
-        self._late, self._spark = told.get("late"), told.get("process.spark")
-
-    def _lag_of(self, stream: str, stand: Mapping[str, Any]) -> Behind:
-        """How much of a stream the pipeline has yet to read: up to what it last said, also when it has died since."""
-        topic, said = self._names.topic(stream), stand.get(stream, {})
-        included = {int(number): at for number, at in said.get("included", {}).items()}
-        reached = self._log.start_offsets(topic) | included
+    def _lag_of(self, name: str, streams: Mapping[str, StreamStatus]) -> Behind:
+        """How much of a stream the pipeline has yet to read: up to its last status, also when it has died since."""
+        topic, stream = self._names.topic(name), streams.get(name)
+        reached = self._log.start_offsets(topic) | ({} if stream is None else stream.included)
         events = sum(max(0, end - reached.get(number, 0)) for number, end in self._log.end_offsets(topic).items())
-        return Behind(events, float(said.get("rate_per_s", 0.0)))
+        return Behind(events, 0.0 if stream is None else stream.rate_per_s)
 
     def _sample(self, tiles: TileSet, now: int) -> None:
         samples, said = self._fresh[tiles.id], self._reader.progress(tiles)
@@ -170,7 +159,8 @@ class Monitor:
 
     def _warming(self, tiles: TileSet) -> bool:
         """Whether the tile set's query has just started, which says nothing of how fresh it will be."""
-        return bool((self._pipeline or {}).get("tile_sets", {}).get(tiles.id, {}).get("warming", False))
+        pipeline = self._flow.get(PipelineStatus) or PipelineStatus()
+        return tiles.id in pipeline.tile_sets and pipeline.tile_sets[tiles.id].warming
 
     def _latency(self, tiles: TileSet) -> Latency:
         return self._filler.latency[self._names.topic(f"changelog.{tiles.id}")]
@@ -181,7 +171,7 @@ class Monitor:
             "log": self._away != "log",
             "store": self._away != "store",
             "caught_up": self._filler.caught_up,
-            "pipeline": self._pipeline is not None,
+            "pipeline": self._flow.get(PipelineStatus) is not None,
             "history": self._history,
         }
 
@@ -191,76 +181,76 @@ class Monitor:
         filled = (tiles for tiles in self._plan.tile_sets if store.hand_overs(tiles.fingerprint))
         return all(self._reader.progress(tiles) is not None for tiles in filled)
 
-    def status(self) -> dict[str, Any]:
-        """Everything the page shows, as JSON: its twin."""
-        now, said = self._clock.now(), self._pipeline or {}
-        ready, disk = self.readiness(), {"alarms": [] if self._disk is None else [self._disk.as_json()]}
-        return {
-            "at": show_time(now),
-            "project": self._names.project,
-            "plan": self._plan.fingerprint,
-            "definitions": self._definitions,
-            "ready": all(ready.values()),
-            "waiting_for": [part for part, there in ready.items() if not there],
-            "pipeline": None if not said else {"at": show_time(said["at"]), "age_ms": (now - said["at"]) / 1_000},
-            "streams": streams(self._pipeline, self._archive),
-            "lake": (self._archive or {}).get("streams", {}),
-            "tile_sets": said.get("tile_sets", {}),
-            "alarms": alarms(
-                disk, self._archive, self._pipeline, self._late, self._audit, self._evaluation, self._spark
-            ),
-            "skew": (self._audit or {}).get("skew", {}),
-            "labels": (self._evaluation or {}).get("labels", {}),
-            **self._told(now),
-        }
+    def status(self) -> ProjectStatus:
+        """Everything the page shows."""
+        now, ready, own = self._clock.now(), self.readiness(), self._own_status(self._clock.now())
+        known, said_at = self._flow.get(PipelineStatus), self._flow.arrived_at(PipelineStatus)
+        return ProjectStatus(
+            at=show_time(now),
+            project=self._names.project,
+            plan=self._plan.fingerprint,
+            ready=all(ready.values()),
+            waiting_for=[part for part, there in ready.items() if not there],
+            alarms=[*merge_alarms(self._flow, self._others, self._disk)],
+            pipeline=PipelineAge(at=show_time(said_at), age_ms=(now - said_at) / 1_000) if known else None,
+            views=own.views,
+            materialiser=own.materialiser,
+            latency=own.latency,
+            store=own.store,
+            requests=own.requests,
+            **asdict(merge_status(self._flow, self._others)),
+        )
 
-    def _told(self, now: int) -> dict[str, Any]:
+    def _own_status(self, now: int) -> ServeStatus:
         """What this process knows itself."""
         views = {planned.view.name: planned for planned in self._plan.features}
-        stats, counts = self._reader.store.stats(), self._filler.counts
-        return {
-            "views": {name: self._view(planned.view, planned.tile_set, now) for name, planned in views.items()},
-            "materialiser": {
-                "lag_records": self._lag,
-                "caught_up": self._filler.caught_up,
+        stats, counts, applied_at = self._reader.store.stats(), self._filler.counts, self._filler.applied_at
+        median, high = percentiles(list(self.reads))
+        return ServeStatus(
+            views={name: self._view(planned.view, planned.tile_set, now) for name, planned in views.items()},
+            materialiser=StoreUpdates(
+                lag_records=self._lag,
+                caught_up=self._filler.caught_up,
                 **{kind: counts[kind] for kind in ("tiles", "progress", "gone", "malformed", "gaps")},
-                "applied_at": show_time(max(self._filler.applied_at.values())) if self._filler.applied_at else None,
-            },
-            "latency": told(self._filler.latency.values(), now),
-            "store": {"keys": stats.keys, "tiles": stats.tiles, "levels": stats.levels, "bytes": stats.bytes},
-            "requests": {**self.answered, **percentiles(list(self.reads), "read_us")},
-        }
+                applied_at=show_time(max(applied_at.values())) if applied_at else None,
+            ),
+            latency=_steps(self._filler.latency.values(), now),
+            store=StoreSize(keys=stats.keys, tiles=stats.tiles, levels=stats.levels, bytes=stats.bytes),
+            requests=RequestCounts(**self.answered, p50_read_us=median, p99_read_us=high),
+        )
 
-    def _view(self, view: View, tiles: TileSet, now: int) -> dict[str, Any]:
+    def _view(self, view: View, tiles: TileSet, now: int) -> ViewStatus:
         said = self._reader.progress(tiles)
-        samples = [fresh / 1_000 for _, fresh in list(self._fresh[tiles.id])]
+        median, high = percentiles([fresh / 1_000 for _, fresh in list(self._fresh[tiles.id])])
         fresh, limit = None if said is None else now - said.as_of, view.max_staleness
-        return {
-            "key": list(view.by),
-            "features": len(view.features),
-            "mode": tiles.mode,
-            "tile_set": tiles.id,
-            "run": None if said is None else said.run,
-            "as_of": None if said is None else show_time(said.as_of),
-            "late_as_of": None if said is None or said.late_as_of is None else show_time(said.late_as_of),
-            "freshness_ms": None if fresh is None else fresh / 1_000,
-            **{f"freshness_{name}": value for name, value in percentiles(samples, "ms").items()},
-            "max_staleness_ms": None if limit is None else limit / 1_000,
-            "warming": self._warming(tiles),
-            "latency": told([self._latency(tiles)], now),
-            "stale": fresh is None or (limit is not None and fresh > limit),
-        }
+        return ViewStatus(
+            key=list(view.by),
+            features=len(view.features),
+            mode=tiles.mode,
+            tile_set=tiles.id,
+            run=None if said is None else said.run,
+            as_of=None if said is None else show_time(said.as_of),
+            late_as_of=None if said is None or said.late_as_of is None else show_time(said.late_as_of),
+            freshness_ms=None if fresh is None else fresh / 1_000,
+            freshness_p50_ms=median,
+            freshness_p99_ms=high,
+            max_staleness_ms=None if limit is None else limit / 1_000,
+            warming=self._warming(tiles),
+            latency=_steps([self._latency(tiles)], now),
+            stale=fresh is None or (limit is not None and fresh > limit),
+        )
 
 
-def percentiles(values: Sequence[float], unit: str) -> dict[str, float | None]:
+def _steps(seen: Iterable[Latency], now: int) -> StepLatencies:
+    return {step: StepLatency(**shares) for step, shares in told(seen, now).items()}
+
+
+def percentiles(values: Sequence[float]) -> tuple[float | None, float | None]:
     """The median and the 99th of a hundred, by nearest rank; None of nothing.
 
-    >>> percentiles([3.0, 1.0, 2.0], "ms")
-    {'p50_ms': 2.0, 'p99_ms': 3.0}
+    >>> percentiles([3.0, 1.0, 2.0])
+    (2.0, 3.0)
     """
     ordered = sorted(values)
-    places = {"p50": 0.5, "p99": 0.99}
-    return {
-        f"{name}_{unit}": ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
-        for name, share in places.items()
-    }
+    median, high = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None for share in SHARES)
+    return median, high

@@ -13,7 +13,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from msgspec import UNSET
+
 from headrace.http_paths import FEATURES, STATUS, fill_path
+from headrace.serve.status_view import ProjectStatus
 
 SILENT_MS = 10_000
 """A pipeline that has not spoken for so long is shown as silent; it speaks every second."""
@@ -27,8 +30,8 @@ def _template() -> str:
     return files("headrace.serve").joinpath("page.html").read_text("utf-8")
 
 
-def render(status: Mapping[str, Any]) -> str:
-    """The page for a status as `Monitor.status` gives it, perhaps with the dimensions of the process that is asked."""
+def render(status: ProjectStatus) -> str:
+    """The page of a status."""
     shown = (
         _head,
         _definitions,
@@ -47,7 +50,7 @@ def render(status: Mapping[str, Any]) -> str:
     )
     parts = [part(status) for part in shown]
     filled = {
-        "project": escape(status["project"]),
+        "project": escape(status.project),
         "shape": escape(_shape(status)),
         "body": "\n".join(part for part in parts if part),
     }
@@ -57,43 +60,44 @@ def render(status: Mapping[str, Any]) -> str:
     return page
 
 
-def _shape(status: Mapping[str, Any]) -> str:
+def _shape(status: ProjectStatus) -> str:
     """Which rows there are: when it changes, the script loads the page again."""
-    listed = [list(status.get(part, {})) for part in ("streams", "lake", "tile_sets", "views", "dimensions", "models")]
-    listed.append(list(status.get("skew", {}).get("features", {})))
-    listed.append([[name, *each["versions"]] for name, each in status.get("labels", {}).items()])
+    parts = (status.streams, status.lake, status.tile_sets, status.views, status.dimensions, status.models)
+    listed: list[list[object]] = [list(part) for part in parts]
+    listed.append(list(status.skew.features or {}))
+    listed.append([[name, *each.versions] for name, each in status.labels.items()])
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
-def _head(status: Mapping[str, Any]) -> str:
+def _head(status: ProjectStatus) -> str:
     state, colour = _state(status)
     return (
-        f"<header><h1>{escape(status['project'])}</h1>"
+        f"<header><h1>{escape(status.project)}</h1>"
         f'<span id="state" class="badge {colour}">{escape(state)}</span>'
-        f'<span class="faint right">plan {escape(status["plan"])} · '
+        f'<span class="faint right">plan {escape(status.plan)} · '
         f'<a href="{STATUS}">status.json</a></span></header>'
     )
 
 
-def _state(status: Mapping[str, Any]) -> tuple[str, str]:
-    if not status["ready"]:
-        return f"waiting for {', '.join(status['waiting_for'])}".replace("_", " "), "warn"
-    silent = status["pipeline"]["age_ms"] > SILENT_MS
+def _state(status: ProjectStatus) -> tuple[str, str]:
+    if not status.ready:
+        return f"waiting for {', '.join(status.waiting_for)}".replace("_", " "), "warn"
+    silent = status.pipeline is not None and status.pipeline.age_ms > SILENT_MS
     return ("pipeline silent", "warn") if silent else ("ready", "good")
 
 
-def _definitions(status: Mapping[str, Any]) -> str:
+def _definitions(status: ProjectStatus) -> str:
     """That what runs is older than what is written, and what differs; the script writes it anew."""
-    return f'<p id="definitions" role="status">{escape(status["definitions"].get("says", ""))}</p>'
+    return f'<p id="definitions" role="status">{escape(status.definitions.says or "")}</p>'
 
 
-def _alarms(status: Mapping[str, Any]) -> str:
+def _alarms(status: ProjectStatus) -> str:
     """What is wrong, in sentences; the script writes the list anew, and without one there is nothing to see."""
-    said = "".join(f"<li>{escape(alarm['says'])}</li>" for alarm in status["alarms"])
+    said = "".join(f"<li>{escape(alarm.says)}</li>" for alarm in status.alarms)
     return f'<ul id="alarms" role="alert">{said}</ul>'
 
 
-def _figures(status: Mapping[str, Any]) -> str:
+def _figures(status: ProjectStatus) -> str:
     shown = [
         ("arrival to servable, p50", "latency/arrival_to_servable/p50_ms", "ms"),
         ("arrival to servable, p99", "latency/arrival_to_servable/p99_ms", "ms"),
@@ -107,10 +111,10 @@ def _figures(status: Mapping[str, Any]) -> str:
     return f"<div class=figures>{''.join(made)}</div>"
 
 
-def _streams(status: Mapping[str, Any]) -> str:
+def _streams(status: ProjectStatus) -> str:
     dots = {name: f'<span class=dot style="background:var(--{name})"></span>{name}' for name in VERDICTS}
     made = []
-    for name in status["streams"]:
+    for name in status.streams:
         at = f"streams/{name}"
         cells = [
             _cell(status, f"{at}/{field}", "count") for field in ("read", *(f"verdicts/{each}" for each in VERDICTS))
@@ -120,7 +124,7 @@ def _streams(status: Mapping[str, Any]) -> str:
     return _section("Streams", made)
 
 
-def _pace(status: Mapping[str, Any], at: str) -> str:
+def _pace(status: ProjectStatus, at: str) -> str:
     """How fast a stream is read and how far behind it is."""
     rate, events, seconds = (
         f"<b {_bound(status, f'{at}/{field}', kind)}</b>"
@@ -131,7 +135,7 @@ def _pace(status: Mapping[str, Any], at: str) -> str:
     return f"<p class=pace>{rate} {spark} <span class=right>{seconds} behind, events: {events}</span></p>"
 
 
-def _bar(status: Mapping[str, Any], at: str) -> str:
+def _bar(status: ProjectStatus, at: str) -> str:
     parts = [
         f'<i data-grow="{escape(at)}/verdicts/{verdict}" '
         f'style="background:var(--{verdict});flex-grow:{_at(status, f"{at}/verdicts/{verdict}") or 0}"></i>'
@@ -140,11 +144,11 @@ def _bar(status: Mapping[str, Any], at: str) -> str:
     return f"<div class=bar aria-hidden=true>{''.join(parts)}</div>"
 
 
-def _lake(status: Mapping[str, Any]) -> str:
+def _lake(status: ProjectStatus) -> str:
     """What the archive has put into the lake: exact counts, and how much is still to come."""
     heads = ["lake", "records", "not yet", "duplicates", "contradicting", "lost", "last batch took"]
     rows = []
-    for name in status["lake"]:
+    for name in status.lake:
         at = f"lake/{name}"
         cells = [_cell(status, f"{at}/{field}", "count") for field in ("archived", "lag_events", "verdicts/duplicate")]
         cells += [_cell(status, f"{at}/{field}", "count", alarm=True) for field in ("conflict", "lost")]
@@ -152,12 +156,12 @@ def _lake(status: Mapping[str, Any]) -> str:
     return _section("Lake", [_table(heads, rows)]) if rows else ""
 
 
-def _skew(status: Mapping[str, Any]) -> str:
+def _skew(status: ProjectStatus) -> str:
     """What the audit has found: how often each feature was not what was known, and why."""
-    causes = list(status["skew"].get("causes", {}))
+    causes = list(status.skew.causes or {})
     heads = ["skew", "compared", "differ", *causes]
     rows = []
-    for name in status["skew"].get("features", {}):
+    for name in status.skew.features or {}:
         at = f"skew/features/{name}"
         cells = [_cell(status, f"{at}/{field}", "count") for field in ("compared", "mismatched")]
         cells += [_cell(status, f"{at}/causes/{each}", "count", alarm=each == "defect") for each in causes]
@@ -165,14 +169,14 @@ def _skew(status: Mapping[str, Any]) -> str:
     return _section("Skew", [_table(heads, rows)]) if rows else ""
 
 
-def _labels(status: Mapping[str, Any]) -> str:
+def _labels(status: ProjectStatus) -> str:
     """How good predictions were, as far as labels have come."""
     states = ("labelled", "corrected", "defaulted", "open")
     figures = ("precision", "recall", "auc", "log_loss", "mae")
     heads = ["label", "predictions", *states, *(name.replace("_", " ") for name in figures)]
     rows = []
-    for name, label in status["labels"].items():
-        for version in label["versions"]:
+    for name, label in status.labels.items():
+        for version in label.versions:
             at = f"labels/{name}/versions/{version}"
             cells = [_cell(status, f"{at}/count", "count")]
             cells += [_cell(status, f"{at}/states/{state}", "count") for state in states]
@@ -181,24 +185,24 @@ def _labels(status: Mapping[str, Any]) -> str:
     return _section("Evaluation", [_table(heads, rows)]) if rows else ""
 
 
-def _tiles(status: Mapping[str, Any]) -> str:
+def _tiles(status: ProjectStatus) -> str:
     heads = ["tiles", "batch", "took", "rows of state", "state", "dropped by the watermark"]
     kinds = (("batch", "count"), ("batch_ms", "ms"), ("state_rows", "count"), ("state_bytes", "bytes"))
     rows = []
-    for name in status["tile_sets"]:
+    for name in status.tile_sets:
         at = f"tile_sets/{name}"
         cells = [_cell(status, f"{at}/{field}", kind) for field, kind in kinds]
         rows.append(_row(name, [*cells, _cell(status, f"{at}/dropped_by_watermark", "count", alarm=True)]))
     return _section("Tiles", [_table(heads, rows)] if rows else [])
 
 
-def _views(status: Mapping[str, Any]) -> str:
+def _views(status: ProjectStatus) -> str:
     heads = ["view", "by", "features", "mode", "freshness", "p50", "p99", "allowed"]
     rows, forms = [], []
-    for name, view in status["views"].items():
+    for name, view in status.views.items():
         at = f"views/{name}"
         fresh = ("freshness_ms", "freshness_p50_ms", "freshness_p99_ms", "max_staleness_ms")
-        by = ", ".join(view["key"]) or "everything"
+        by = ", ".join(view.key) or "everything"
         cells = [
             f"<td>{escape(by)}</td>",
             _cell(status, f"{at}/features", "count"),
@@ -209,7 +213,7 @@ def _views(status: Mapping[str, Any]) -> str:
             ),
         ]
         rows.append(_row(name, cells))
-        forms.append(_form(name, view["key"]))
+        forms.append(_form(name, view.key))
     return _section("Views", [_table(heads, rows) + "".join(forms)] if rows else [])
 
 
@@ -223,27 +227,27 @@ def _form(name: str, key: Iterable[str]) -> str:
     return f'<form action="{path}">{inputs}<button>Read {escape(name)}</button></form><pre></pre>'
 
 
-def _dimensions(status: Mapping[str, Any]) -> str:
+def _dimensions(status: ProjectStatus) -> str:
     heads = ["dimension", "by", "features", "rows", "keys", "size", "looked at", "cannot be read"]
     kinds = (("features", "count"), ("rows", "count"), ("keys", "count"), ("bytes", "bytes"), ("age_ms", "ms"))
-    rows, held = [], status.get("dimensions", {})
-    for name, told in held.items():
+    rows = []
+    for name, dimension in status.dimensions.items():
         at = f"dimensions/{name}"
-        cells = [f"<td>{escape(', '.join(told['key']))}</td>"]
+        cells = [f"<td>{escape(', '.join(dimension.key))}</td>"]
         cells += [_cell(status, f"{at}/{field}", kind) for field, kind in kinds]
         rows.append(_row(name, [*cells, _cell(status, f"{at}/failing", "text", alarm=True)]))
-    forms = "".join(_form(name, told["key"]) for name, told in held.items())
+    forms = "".join(_form(name, dimension.key) for name, dimension in status.dimensions.items())
     return _section("Dimensions", [_table(heads, rows) + forms]) if rows else ""
 
 
-def _models(status: Mapping[str, Any]) -> str:
+def _models(status: ProjectStatus) -> str:
     """Who answers for each model, how often and how quickly, and what went wrong."""
     heads = ["model", "features", "champion", "challenger", "share", "shadows"]
     heads += ["scored", "failures", "p50", "p99", "fell back from", "cannot serve"]
     kinds = [(name, "text") for name in ("features", "champion", "challenger")]
     kinds += [("share", "share"), ("shadows", "list"), ("scored", "count")]
     rows = []
-    for name in status.get("models", {}):
+    for name in status.models:
         at = f"models/{name}"
         cells = [_cell(status, f"{at}/{field}", kind) for field, kind in kinds]
         cells.append(_cell(status, f"{at}/failures", "count", alarm=True))
@@ -253,7 +257,7 @@ def _models(status: Mapping[str, Any]) -> str:
     return _section("Models", [_table(heads, rows)]) if rows else ""
 
 
-def _filler(status: Mapping[str, Any]) -> str:
+def _filler(status: ProjectStatus) -> str:
     heads = ["materialiser", "behind", "tile rows", "progress", "malformed", "gaps", "tiles", "merged", "size"]
     at = "materialiser"
     cells = [
@@ -267,12 +271,12 @@ def _filler(status: Mapping[str, Any]) -> str:
     return _section("Store", [_table(heads, [_row("changelog", cells)])])
 
 
-def _latency(status: Mapping[str, Any]) -> str:
+def _latency(status: ProjectStatus) -> str:
     """How long events take, step by step."""
     shares = ("p50", "p95", "p99")
     rows = [
         _row(step.replace("_", " "), [_cell(status, f"latency/{step}/{share}_ms", "ms") for share in shares])
-        for step in status["latency"]
+        for step in status.latency
     ]
     return _section("How long events take", [_table(["in the last minutes", *shares], rows)])
 
@@ -291,7 +295,7 @@ def _row(name: str, cells: Iterable[str]) -> str:
     return f"<tr><td>{escape(name)}</td>{''.join(cells)}</tr>"
 
 
-def _cell(status: Mapping[str, Any], path: str, kind: str, *, alarm: str | bool = False) -> str:
+def _cell(status: ProjectStatus, path: str, kind: str, *, alarm: str | bool = False) -> str:
     """A cell that the script keeps up to date; `alarm` names what turns it red, or says the cell itself does."""
     if not alarm:
         return f"<td {_bound(status, path, kind)}</td>"
@@ -300,14 +304,15 @@ def _cell(status: Mapping[str, Any], path: str, kind: str, *, alarm: str | bool 
     return f'<td data-alarm="{escape(watched)}"{colour} {_bound(status, path, kind)}</td>'
 
 
-def _bound(status: Mapping[str, Any], path: str, kind: str) -> str:
+def _bound(status: ProjectStatus, path: str, kind: str) -> str:
     return f'data-path="{escape(path)}" data-format={kind}>{escape(written(_at(status, path), kind))}'
 
 
-def _at(status: Any, path: str) -> Any:
+def _at(status: ProjectStatus, path: str) -> Any:
+    place: Any = status
     for name in path.split("/"):
-        status = status.get(name) if isinstance(status, Mapping) else None
-    return status
+        place = place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
+    return None if place is UNSET else place
 
 
 def written(value: Any, kind: str) -> str:

@@ -5,8 +5,6 @@ They only look: nothing here reads a key or takes an event.
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -15,6 +13,7 @@ from headrace.serve import openapi
 from headrace.serve.handler_context import HandlerContext
 from headrace.serve.responses import json_answer
 from headrace.serve.status_page import render
+from headrace.serve.status_view import ProjectStatus
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -64,13 +63,11 @@ async def show_metrics(context: HandlerContext, _: Request) -> Response:
     return Response(text, headers={"cache-control": "no-store"}, media_type=_PROMETHEUS)
 
 
-async def _status(context: HandlerContext) -> dict[str, Any]:
+async def _status(context: HandlerContext) -> ProjectStatus:
     """How things stand; another process may have to be asked, but tables and models are in this one."""
     tables, models = context.standing.dimensions, context.standing.models
-    told = await run_in_threadpool(context.watch.status)
+    found = await run_in_threadpool(context.watch.status)
     counted = await run_in_threadpool(models.status, context.standing.metrics)
     here = {**tables.readiness(), **models.readiness()}
     waiting = [part for part, there in here.items() if not there]
-    ready = {"ready": told["ready"] and not waiting, "waiting_for": [*told["waiting_for"], *waiting]}
-    alarms = {"alarms": [*told["alarms"], *models.alarms()]}
-    return told | ready | alarms | {"dimensions": tables.status(), "models": counted}
+    return found.of_worker(waiting, tables.status(), counted, models.alarms())

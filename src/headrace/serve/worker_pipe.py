@@ -16,7 +16,7 @@ from typing import Any
 
 from headrace.errors import MachineError
 from headrace.serve.limits import Behind
-from headrace.serve.status_view import ANSWERED, READS
+from headrace.serve.status_view import ANSWERED, READS, ProjectStatus
 
 BEAT = 0.25
 """Seconds between two words of a worker."""
@@ -90,10 +90,10 @@ class Heard:
             return {**self._word.readiness, "filling": False}
         return self._word.readiness
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> ProjectStatus:
         """See `Watch`."""
-        told: dict[str, Any] = self._said(None)
-        return told
+        found: ProjectStatus = self._said(None)
+        return found
 
     def _said(self, what: Beat | None) -> Any:
         with self._talking:

@@ -1,33 +1,31 @@
-"""How the pipeline is doing, told in a topic: lag, batches, state, alarms.
+"""The status of the pipeline: lag, batches, state, alarms.
 
-What became of records is the archive's word; `headrace.standing` puts the two together.
+What became of records is in the archive's status; `status.streams` puts the two together.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from headrace.alarms.alarm import Alarm
 from headrace.clock import SECOND, Clock
 from headrace.log.protocol import Log
 from headrace.spark.pipeline.tile_status import TileStatus
 from headrace.spark.progress import as_of
+from headrace.status.records import PipelineStatus, StreamProgress
+from headrace.status.topic import StatusPublisher
 
 if TYPE_CHECKING:
     from headrace.spark.pipeline.tile_query import TileQuery
-
-COMPONENT = "pipeline"
-EVERY = SECOND
 
 
 class Status:
     """Publishes the state of the queries, at most once a second."""
 
     def __init__(self, log: Log, topic: str, clock: Clock) -> None:
-        self.log, self.topic, self.clock = log, topic, clock
-        self._last = 0
+        self.log, self.clock = log, clock
+        self._publisher = StatusPublisher(log, topic, clock)
         self._done: dict[str, tuple[int, int]] = {}
         self._tiles: dict[tuple[str, str], TileStatus] = {}
 
@@ -42,53 +40,45 @@ class Status:
     def publish(
         self,
         tiles: Sequence[TileQuery],
-        about_runs: Mapping[str, Any],
         following: Sequence[TileQuery] = (),
         alarms: Sequence[Alarm] = (),
     ) -> None:
-        """Append one record under this component's key; `following` are runs on their way to take others' place.
-
-        `alarms` are those that no query tells of.
-        """
-        now = self.clock.now()
-        if now - self._last < EVERY:
+        """Publish the status; `following` are runs that are about to serve, `alarms` are those that no query has."""
+        if not self._publisher.is_due():
             return
-        self._last = now
+        now = self.clock.now()
         for tile in (*tiles, *following):
             self.of(tile).look(now)
-        progress = {tile.tile_set.id: self.of(tile).told(now) for tile in tiles}
-        told = {
-            "component": COMPONENT,
-            "at": now,
-            "streams": self._streams(tiles, now),
-            "tile_sets": progress,
-            **about_runs,
-            "alarms": [
-                alarm.as_json() for alarm in (*alarms, *(each for tile in tiles for each in self.of(tile).alarms(now)))
-            ],
-        }
-        self.log.append(self.topic, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+        raised = [*alarms, *(alarm for tile in tiles for alarm in self.of(tile).alarms(now))]
+        self._publisher.publish(
+            PipelineStatus(
+                streams=self._streams(tiles, now),
+                tile_sets={tile.tile_set.id: self.of(tile).status(now) for tile in tiles},
+                following={tile.tile_set.id: tile.target.run for tile in following},
+                alarms=[alarm.status() for alarm in raised],
+            )
+        )
 
     def forget(self, tile: TileQuery) -> None:
         """Another run has taken the place of this one, which is told of no more."""
         self._tiles.pop((tile.tile_set.id, tile.target.run), None)
 
-    def _streams(self, tiles: Sequence[TileQuery], now: int) -> dict[str, Any]:
+    def _streams(self, tiles: Sequence[TileQuery], now: int) -> dict[str, StreamProgress]:
         """How far each stream has come, by the first tile query that reads it."""
         first: dict[str, TileQuery] = {}
         for tile in tiles:
             first.setdefault(tile.tile_set.stream.name, tile)
         return {name: self._stream(name, tile, now) for name, tile in first.items()}
 
-    def _stream(self, name: str, tile: TileQuery, now: int) -> dict[str, Any]:
+    def _stream(self, name: str, tile: TileQuery, now: int) -> StreamProgress:
         source = tile.place.source
         reached, ends = self.log.start_offsets(source) | tile.reached(), self.log.end_offsets(source)
         done = sum(reached.values())
         before, seen = self._done.get(name, (now, done))
         self._done[name] = (now, done)
-        return {
-            "included": {str(partition): reached[partition] for partition in ends},
-            "lag_events": sum(end - reached[partition] for partition, end in ends.items()),
-            "lag_seconds": max(0, now - as_of(self.log, source, reached, self.clock)) / SECOND,
-            "rate_per_s": round((done - seen) / ((now - before) / SECOND), 1) if now > before else 0.0,
-        }
+        return StreamProgress(
+            included={partition: reached[partition] for partition in ends},
+            lag_events=sum(end - reached[partition] for partition, end in ends.items()),
+            lag_seconds=max(0, now - as_of(self.log, source, reached, self.clock)) / SECOND,
+            rate_per_s=round((done - seen) / ((now - before) / SECOND), 1) if now > before else 0.0,
+        )

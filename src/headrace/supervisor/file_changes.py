@@ -7,7 +7,6 @@ The supervisor must not load the definitions itself: they are the user's code, a
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 import tempfile
 import time
@@ -15,13 +14,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Self
 
+import msgspec
+
+from headrace.clock import SystemClock
 from headrace.errors import HeadraceError
 from headrace.log.protocol import Log
 from headrace.processes.child import ChildProcess
+from headrace.status.topic import StatusPublisher
 from headrace.supervisor.plan_record import CURRENT
+from headrace.supervisor.status_report import ProjectReport
 from headrace.supervisor.supervisor import Supervisor
 
-COMPONENT = "definitions"
 LOOK, AGAIN = 1.0, 5.0
 """Seconds between two looks at the files, and between two times of saying the same: who has just started hears it."""
 
@@ -56,7 +59,7 @@ class EditWatch:
         self._pids: list[int] | None = None
         self._asked: tuple[ChildProcess, IO[bytes]] | None = None
         # What was said in another life of the project may still be in the log: it is taken back.
-        self._news, self.definitions = True, dict(CURRENT)
+        self._news, self.definitions = True, CURRENT
 
     def look(self, supervisor: Supervisor, log: Log) -> None:
         """Ask anew when something has changed, and say what is known; never waits."""
@@ -65,7 +68,7 @@ class EditWatch:
             self._looked = self._now()
             if self._has_changed(supervisor):
                 self._ask()
-        if self._news or (self.definitions["says"] and self._now() - self._appended >= AGAIN):
+        if self._news or (self.definitions.says and self._now() - self._appended >= AGAIN):
             self._append(log)
 
     def __enter__(self) -> Self:
@@ -98,18 +101,18 @@ class EditWatch:
             said = answer.read()
         self._asked = None
         try:
-            definitions = json.loads(said)[COMPONENT]
-        except (ValueError, LookupError, TypeError):
+            definitions = msgspec.json.decode(said, type=ProjectReport).definitions
+        except msgspec.DecodeError:
             return
         if definitions != self.definitions:
-            self._say(definitions["says"] or "everything runs what is written")
+            self._say(definitions.says or "everything runs what is written")
             self._news, self.definitions = True, definitions
 
     def _append(self, log: Log) -> None:
-        """Say it in the status topic. A log that is away is asked again later."""
+        """Publish what differs. A log that is away is asked again later."""
         self._news, self._appended = False, self._now()
         with contextlib.suppress(HeadraceError, OSError):
-            log.append(self._topic, json.dumps(self.definitions).encode(), key=COMPONENT.encode())
+            StatusPublisher(log, self._topic, SystemClock()).publish(self.definitions)
 
 
 def _signature(files: Sequence[Path]) -> Signature:

@@ -11,17 +11,17 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from headrace.errors import HeadraceError
 from headrace.files import write_atomically
 from headrace.plan.model import Plan
 from headrace.plan.outline import Outline, difference, outline
 from headrace.processes.state_folder import Place
+from headrace.status.records import DefinitionStatus
 
 RESTART = "`headrace down` and `headrace up` run what is written."
-CURRENT: Mapping[str, Any] = {"older": [], "changes": [], "error": None, "says": ""}
-"""What is said when every process runs what is written."""
+CURRENT = DefinitionStatus(older=[], changes=[], error=None, says="")
+"""The status when every process runs what is written."""
 
 
 def record_plan(where: Place, name: str, plan: Plan) -> None:
@@ -31,42 +31,32 @@ def record_plan(where: Place, name: str, plan: Plan) -> None:
         write_atomically(where.plan(name), json.dumps({"pid": os.getpid(), "outline": outline(plan)}))
 
 
-def compare_plans(where: Place, processes: Mapping[str, Any], load: Callable[[], Plan]) -> dict[str, Any]:
+def compare_plans(where: Place, pids: Mapping[str, int | None], load: Callable[[], Plan]) -> DefinitionStatus:
     """What differs between the plans of running processes and the one that is written.
 
     Parameters
     ----------
-    processes
-        The processes with their pids; those that do not run have none.
+    pids
+        The pid of each process; None of those that do not run.
     load
         Loads the written plan; asked only when there is something to compare it with.
-
-    Returns
-    -------
-    dict
-        `older`, the processes that run something else; `changes`, what was added, changed and removed since; `error`,
-        why the files cannot be loaded; and `says`, all of it in a sentence.
     """
-    running = {name: found for name, each in processes.items() if (found := _running(where, name, each["pid"]))}
+    running = {name: found for name, pid in pids.items() if (found := _running(where, name, pid))}
     if not running:
-        return dict(CURRENT)
+        return CURRENT
     try:
         written = outline(load())
     except HeadraceError as error:
         says = f"The definitions cannot be loaded as they are written now: {error.brief}"
-        return {"older": [], "changes": [], "error": error.brief, "says": says}
+        return DefinitionStatus(older=[], changes=[], error=error.brief, says=says)
     changes = {name: difference(found, written) for name, found in running.items()}
     older = [name for name, found in changes.items() if found]
     every = sorted({change for found in changes.values() for change in found})
     if not older:
-        return dict(CURRENT)
+        return CURRENT
     listed = ", ".join(map(str, every))
-    return {
-        "older": older,
-        "changes": [{"kind": each.kind, "name": each.name, "change": each.change} for each in every],
-        "error": None,
-        "says": f"What runs ({', '.join(older)}) is older than what is written: {listed}. {RESTART}",
-    }
+    says = f"What runs ({', '.join(older)}) is older than what is written: {listed}. {RESTART}"
+    return DefinitionStatus(older=older, changes=every, error=None, says=says)
 
 
 def _running(where: Place, name: str, pid: int | None) -> Outline | None:

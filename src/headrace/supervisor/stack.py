@@ -20,8 +20,9 @@ from headrace.config.config import Config, names
 from headrace.errors import ConfigError, DiskFullError, HeadraceError, shown
 from headrace.log.protocol import Log
 from headrace.processes.state_folder import Place
+from headrace.status.topic import last_records
 from headrace.supervisor.child import Child
-from headrace.topics import STATUS, last_status
+from headrace.topics import STATUS
 
 HTTP_TIMEOUT = 1.0
 DEADLINE = 180.0
@@ -87,16 +88,16 @@ def children(
 
 
 def told_ready(log: Log, topic: str, component: str) -> Callable[[int, int], Mapping[str, Any] | None]:
-    """Ready when it has told how it is doing since its start; not while the log cannot be read."""
+    """Ready when it has published its status since its start; not while the log cannot be read."""
 
     def ready(_: int, started: int) -> Mapping[str, Any] | None:
         try:
-            arrived_at, _told = last_status(log, topic, [component]).get(component, (0, None))
+            record = last_records(log, topic, [component]).get(component)
         except HeadraceError as error:
             if error.code != "log-unreachable" and not isinstance(error, DiskFullError):
                 raise
             return None
-        return {} if arrived_at > started else None
+        return {} if record is not None and record.arrived_at > started else None
 
     return ready
 

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from headrace.clock import show_time
 from headrace.define.model import Model
@@ -20,6 +19,7 @@ from headrace.models.lineup import Lineup, Lineups
 from headrace.models.roles import FALLBACK, Change
 from headrace.plan.model_inputs import FittingModels
 from headrace.serve.scoring.version_process import Child
+from headrace.status.serving import FallbackStatus, ServedModelStatus
 
 FIRST, LONGEST = 0.2, 30.0
 """Seconds: the pause before a process is started for the second time, and the longest; the first is at once."""
@@ -107,23 +107,23 @@ class Served(Lineups[Child]):
         self._leaving.clear()
         self.lineup = Lineup(self.name)
 
-    def status(self) -> dict[str, Any]:
-        """How it stands."""
+    def status(self) -> ServedModelStatus:
+        """Who answers, and what runs for it."""
         lineup = self.lineup
-        return {
-            "features": self.model.features.name,
-            "champion": None if lineup.champion is None else lineup.champion.version,
-            "challenger": None if lineup.challenger is None else lineup.challenger.version,
-            "share": None if lineup.challenger is None else lineup.roles.share,
-            "shadows": [seat.version for seat in lineup.shadows],
-            "processes": {str(version): child.pid for version, child in self._children.items()},
-            "in_flight": self.in_flight,
-            "fallback_from": lineup.fallback_from,
-            "fallbacks": [_fallback_json(each) for each in lineup.roles.history if each.by == FALLBACK],
-            "failing": self.failure,
-        }
+        return ServedModelStatus(
+            features=self.model.features.name,
+            champion=None if lineup.champion is None else lineup.champion.version,
+            challenger=None if lineup.challenger is None else lineup.challenger.version,
+            share=None if lineup.challenger is None else lineup.roles.share,
+            shadows=[seat.version for seat in lineup.shadows],
+            processes={str(version): child.pid for version, child in self._children.items()},
+            in_flight=self.in_flight,
+            fallback_from=lineup.fallback_from,
+            fallbacks=[_fallback_status(each) for each in lineup.roles.history if each.by == FALLBACK],
+            failing=self.failure,
+        )
 
 
-def _fallback_json(change: Change) -> dict[str, Any]:
+def _fallback_status(change: Change) -> FallbackStatus:
     to = change.version if change.what == "rollback" else None
-    return {"at": show_time(change.at), "from": change.before, "to": to, "why": change.why}
+    return FallbackStatus(at=show_time(change.at), failed=change.before, version=to, why=change.why)

@@ -11,6 +11,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 
+from headrace.status.serving import ScoreCounts
+
 BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets of time, in seconds."""
 APART = (0.0, 1e-9, 1e-6, 1e-4, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -39,7 +41,7 @@ class Scores:
     >>> scores.scored("fraud", 3, "champion", OK, 2)
     >>> scores.took("fraud", 0.002)
     >>> scores.standing(scores.registry.collect())["fraud"]
-    {'scored': 2, 'failures': 0, 'p50_ms': 1.75, 'p99_ms': 2.485}
+    ScoreCounts(scored=2, failures=0, p50_ms=1.75, p99_ms=2.485)
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -81,22 +83,22 @@ class Scores:
         """Count a fallback."""
         self._fallbacks.labels(model).inc()
 
-    def standing(self, families: Iterable[Metric]) -> dict[str, dict[str, Any]]:
-        """What was counted of each model's answers, shadows left out: scores, failures and how long they took."""
-        found: dict[str, dict[str, Any]] = defaultdict(
-            lambda: {"scored": 0, "failures": 0, "p50_ms": None, "p99_ms": None}
-        )
+    def standing(self, families: Iterable[Metric]) -> dict[str, ScoreCounts]:
+        """What was counted of each model's answers."""
+        found: dict[str, ScoreCounts] = defaultdict(ScoreCounts)
         buckets: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
         for sample in (each for family in families for each in family.samples):
             labels = sample.labels
             if sample.name == "headrace_scored_total" and labels["role"] != "shadow":
-                what = "failures" if labels["outcome"] in FAULTS else "scored" if labels["outcome"] == OK else None
-                if what is not None:
-                    found[labels["model"]][what] += int(sample.value)
+                counts = found[labels["model"]]
+                if labels["outcome"] in FAULTS:
+                    counts.failures += int(sample.value)
+                elif labels["outcome"] == OK:
+                    counts.scored += int(sample.value)
             elif sample.name == "headrace_score_seconds_bucket":
                 buckets[labels["model"]][float(labels["le"])] += sample.value
         for model, held in buckets.items():
-            found[model] |= {f"p{share}_ms": quantile(held, share / 100) for share in (50, 99)}
+            found[model].p50_ms, found[model].p99_ms = quantile(held, 0.5), quantile(held, 0.99)
         return dict(found)
 
 

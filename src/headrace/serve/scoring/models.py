@@ -15,7 +15,8 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config.config import Config, models_folder
@@ -26,6 +27,7 @@ from headrace.serve.background import once
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.lineup import Served
 from headrace.serve.scoring.version_process import Bounds, Child
+from headrace.status.serving import ModelAlarm, ScoreCounts, ServedModelStatus
 
 SOON = 0.1
 """Seconds to the next look while something is to be done."""
@@ -132,14 +134,17 @@ class Models:
         """Whether who should serve was looked at once; nothing where there are no models."""
         return {"models": self._looked} if self._served else {}
 
-    def status(self, metrics: Metrics) -> dict[str, Any]:
+    def status(self, metrics: Metrics) -> dict[str, ServedModelStatus]:
         """How each model stands, with what all workers have counted of it."""
         if not self._served:
             return {}
         counted = metrics.scores.standing(metrics.families())
-        return {name: served.status() | counted.get(name, NOTHING) for name, served in self._served.items()}
+        return {
+            name: replace(served.status(), **asdict(counted.get(name, ScoreCounts())))
+            for name, served in self._served.items()
+        }
 
-    def alarms(self) -> list[dict[str, Any]]:
+    def alarms(self) -> list[ModelAlarm]:
         """What is wrong, in sentences."""
         found = []
         for name, served in self._served.items():
@@ -149,9 +154,9 @@ class Models:
                     f"Model {name} fell back from version {lineup.fallback_from}, which failed, to version "
                     f"{lineup.champion.version}."
                 )
-                found.append({"model": name, "kind": "fallback", "says": says})
+                found.append(ModelAlarm(model=name, kind="fallback", says=says))
             found += [
-                {"model": name, "kind": "failing", "says": f"Version {version} of model {name} cannot serve: {why}"}
+                ModelAlarm(model=name, kind="failing", says=f"Version {version} of model {name} cannot serve: {why}")
                 for version, why in served.failing.items()
             ]
         return found
@@ -163,9 +168,6 @@ class Models:
         with contextlib.suppress(IndexError):
             while True:
                 metrics.scores.fell_back(self._fallen.popleft())
-
-
-NOTHING = {"scored": 0, "failures": 0, "p50_ms": None, "p99_ms": None}
 
 
 def _served(plan: Plan, folder: Path, bounds: Bounds, clock: Clock, wake: threading.Event) -> dict[str, Served]:

@@ -7,13 +7,12 @@ so that files do not get too small. Small files of past batches are merged now a
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace.alarms.alarm import Alarm, waiting_alarm
 from headrace.clock import SECOND, Clock
@@ -22,20 +21,21 @@ from headrace.codec.writers import writers_of
 from headrace.config.config import Config, names
 from headrace.define.stream import Stream
 from headrace.errors import DataError, HeadraceError
-from headrace.lake.counters import EXTRA, totals
+from headrace.lake.counters import CONFLICTS, EARLIER_COPIES, LATE_COPIES, LOST, totals
 from headrace.lake.files import remove
 from headrace.lake.location import Lake, open_lake
 from headrace.lake.maintenance import compact
+from headrace.meaning.verdict_names import VERDICTS
 from headrace.plan.model import Plan
 from headrace.spark.archive.archive import StreamArchive
 from headrace.spark.archive.refused_records import Refusals
+from headrace.status.records import ArchiveProgress, ArchiveStatus
+from headrace.status.topic import StatusPublisher
 from headrace.topics import STATUS, create, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COMPONENT = "archive"
-TELL = 1.0
 AGAIN = 5.0
 """Seconds until a lake that could not be used is looked at again."""
 COMPACT_EVERY = 30
@@ -80,18 +80,17 @@ class Archiving:
         self.config, self.clock, self.log = config, clock, open_log(config, clock)
         named = names(config)
         create(self.log, topics(plan, named, config.partitions))
-        self._status = named.topic(STATUS)
-        self._told = 0.0
+        self._publisher = StatusPublisher(self.log, named.topic(STATUS), clock)
         self._plan, self._session, self._accept_loss = plan, session, accept_loss
         self._ids = registry_of(config, [stage.stream for stage in plan.admissions])
         self.archives: dict[str, StreamArchive] = {}
         self._waiting: dict[str, _Failure] = {}
-        self._streams: dict[str, dict[str, Any]] = {}
+        self._streams: dict[str, ArchiveProgress] = {}
         self.progress = {stage.stream.name: _Progress() for stage in plan.admissions}
         for stage in plan.admissions:
             with self._waiting_for_lake(stage.stream.name):
                 self._open(stage.stream)
-        self.tell(now=True)
+        self.publish_status()
 
     def _open(self, stream: Stream) -> None:
         """Begin to archive a stream."""
@@ -142,8 +141,8 @@ class Archiving:
                 if name not in self.archives:
                     self._open(stage.stream)
                 worked |= self._archive(self.archives[name], self.progress[name])
-        if not worked:
-            self.tell()
+        if not worked and self._publisher.is_due():
+            self.publish_status()
         return worked
 
     def _archive(self, archive: StreamArchive, done: _Progress) -> bool:
@@ -160,29 +159,21 @@ class Archiving:
         done.due = 0.0 if full else began + self.config.archive_every / SECOND
         if done.batches % COMPACT_EVERY == 0:
             _merge(archive.lake)
-        self.tell(now=True)
+        self.publish_status()
         return True
 
     def is_ready(self) -> bool:
         """Always: records wait in the log."""
         return True
 
-    def tell(self, *, now: bool = False) -> None:
-        """Say in the status topic how far the archive has come; at most once a second."""
-        if not now and time.monotonic() - self._told < TELL:
-            return
-        self._told = time.monotonic()
-        # A stream that waits stays as it was told last.
+    def publish_status(self) -> None:
+        """Publish how far the archive has come."""
+        # A stream that waits stays as it was published last.
         for name in list(self.archives):
             with self._waiting_for_lake(name):
                 self._streams[name] = self._stream(name)
-        told = {
-            "component": COMPONENT,
-            "at": self.clock.now(),
-            "streams": self._streams,
-            "alarms": [alarm.as_json() for alarm in self._alarms()],
-        }
-        self.log.append(self._status, json.dumps(told, separators=(",", ":")).encode(), key=COMPONENT.encode())
+        alarms = [alarm.status() for alarm in self._alarms()]
+        self._publisher.publish(ArchiveStatus(streams=self._streams, alarms=alarms))
 
     def _alarms(self) -> Iterator[Alarm]:
         for archive in self.archives.values():
@@ -190,21 +181,24 @@ class Archiving:
         for name, failure in self._waiting.items():
             yield waiting_alarm(name, f"The archive of {name}", failure.error.brief, failure.since)
 
-    def _stream(self, name: str) -> dict[str, Any]:
+    def _stream(self, name: str) -> ArchiveProgress:
         archive, done = self.archives[name], self.progress[name]
         counted = totals(archive.lake.bronze)
-        extra = {key: counted.pop(key) for key in EXTRA}
+        verdicts = {verdict: counted[verdict] for verdict in VERDICTS}
         ends, start = self.log.end_offsets(archive.topic), archive.start
-        return {
-            "archived": sum(counted.values()),
-            "verdicts": counted,
-            **extra,
-            "positions": {str(partition): offset for partition, offset in start.items()},
-            "lag_events": sum(end - start[partition] for partition, end in ends.items()),
-            "batches": done.batches,
-            "batch_records": done.records,
-            "batch_seconds": round(done.seconds, 3),
-        }
+        return ArchiveProgress(
+            archived=sum(verdicts.values()),
+            verdicts=verdicts,
+            conflict=counted[CONFLICTS],
+            late_copy=counted[LATE_COPIES],
+            earlier_copy=counted[EARLIER_COPIES],
+            lost=counted[LOST],
+            positions=dict(start),
+            lag_events=sum(end - start[partition] for partition, end in ends.items()),
+            batches=done.batches,
+            batch_records=done.records,
+            batch_seconds=round(done.seconds, 3),
+        )
 
     def stop(self) -> None:
         """Give back the log. A batch that was cut off leaves nothing."""

@@ -7,10 +7,7 @@ is filled by the archive; a stream without a lake has nothing to publish. All la
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.alarms.alarm import Alarm, waiting_alarm
@@ -24,6 +21,8 @@ from headrace.plan.model import Plan, TileSet
 from headrace.spark.late.late_lane import LateLane, Pass, Run, late_file, publish_lanes
 from headrace.spark.pipeline.publish import Place
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
+from headrace.status.records import LaneStatus, LateStatus
+from headrace.status.topic import StatusPublisher
 from headrace.tiles.changelog import FILLED
 from headrace.tiles.run_choice import FIRST_RUN, number
 from headrace.topics import RUNS, STATUS, create, open_log, topics
@@ -31,41 +30,25 @@ from headrace.topics import RUNS, STATUS, create, open_log, topics
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COMPONENT = "late"
 FAILED = "lake-failed"
 
 _logger = logging.getLogger(__name__)
 
 
-@dataclass
 class LanePublication:
-    """One lane, and what has been published of it since the component started.
+    """One lane, and what has been published of it since the component started."""
 
-    Attributes
-    ----------
-    delay
-        Seconds from the arrival of the last late event to its publication.
-    as_of
-        Everything that arrived before this time and belongs to the lane is published.
-    failure, since
-        Why the lane waits, if it does, and since when.
-    """
-
-    lane: LateLane
-    passes: int = 0
-    events: int = 0
-    tiles: int = 0
-    delay: float | None = None
-    as_of: int | None = None
-    failure: HeadraceError | None = None
-    since: int = 0
+    def __init__(self, lane: LateLane) -> None:
+        self.lane, self.status = lane, LaneStatus(run=lane.run.name, positions=dict(lane.done))
+        self.failure: HeadraceError | None = None
+        self._since = 0
 
     def wait(self, failure: HeadraceError, now: int) -> None:
         """Note why nothing is published."""
         if self.failure is None:
             _logger.error("the late lane of %s waits: %s", self.lane.tile_set.id, failure)
-            self.since = now
-        self.failure = failure
+            self._since = now
+        self.failure, self.status.error = failure, failure.brief
 
     def alarms(self) -> list[Alarm]:
         """Why it waits, if it does."""
@@ -73,27 +56,17 @@ class LanePublication:
             return []
         tile_set = self.lane.tile_set
         what = f"The late lane of {tile_set.id}, run {self.lane.run.name},"
-        return [waiting_alarm(tile_set.stream.name, what, self.failure.brief, self.since)]
-
-    def status(self) -> dict[str, Any]:
-        """What was published, and how long after its arrival."""
-        return {
-            "run": self.lane.run.name,
-            "passes": self.passes,
-            "events": self.events,
-            "tiles": self.tiles,
-            "delay_seconds": self.delay,
-            "positions": {str(p): o for p, o in self.lane.done.items()},
-            "as_of": None if self.as_of is None else show_time(self.as_of),
-            "error": None if self.failure is None else self.failure.brief,
-        }
+        return [waiting_alarm(tile_set.stream.name, what, self.failure.brief, self._since)]
 
     def add(self, done: Pass, now: int, as_of: int) -> None:
         """Count a pass, after which everything that arrived before `as_of` is published."""
-        self.passes, self.events, self.tiles = self.passes + 1, self.events + done.events, self.tiles + done.tiles
-        self.as_of, self.failure = as_of, None
+        status, self.failure = self.status, None
+        status.passes += 1
+        status.events += done.events
+        status.tiles += done.tiles
+        status.positions, status.as_of, status.error = dict(self.lane.done), show_time(as_of), None
         if done.last_arrival is not None:
-            self.delay = max(0, now - done.last_arrival) / SECOND
+            status.delay_seconds = max(0, now - done.last_arrival) / SECOND
 
 
 class LateLanes:
@@ -104,6 +77,7 @@ class LateLanes:
         self.named, self.pause = names(config), config.late_every / SECOND
         self.log = open_log(config, clock)
         create(self.log, topics(plan, self.named, config.partitions))
+        self._publisher = StatusPublisher(self.log, self.named.topic(STATUS), clock)
         self._runs = Runs(self.log, self.named.topic(RUNS))
         self._lanes: dict[tuple[str, str], LanePublication] = {}
         self._lakes: dict[str, Lake] = {}
@@ -111,10 +85,8 @@ class LateLanes:
     def step(self) -> bool:
         """One pass over every stream; then wait until events may have come into the lake."""
         self.publish()
-        alarms = [alarm.as_json() for lane in self._lanes.values() for alarm in lane.alarms()]
-        told = {"component": COMPONENT, "at": self.clock.now(), "lanes": self.status(), "alarms": alarms}
-        text = json.dumps(told, separators=(",", ":")).encode()
-        self.log.append(self.named.topic(STATUS), text, key=COMPONENT.encode())
+        alarms = [alarm.status() for lane in self._lanes.values() for alarm in lane.alarms()]
+        self._publisher.publish(LateStatus(lanes=self.status(), alarms=alarms))
         return False
 
     def publish(self) -> None:
@@ -173,11 +145,11 @@ class LateLanes:
     def _partitions(self, tile_set: TileSet) -> int:
         return len(self.log.end_offsets(self.named.topic(tile_set.stream.name)))
 
-    def status(self) -> dict[str, dict[str, Any]]:
+    def status(self) -> dict[str, dict[str, LaneStatus]]:
         """What was published of each tile set and run."""
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, dict[str, LaneStatus]] = {}
         for (tile_set, run), publication in self._lanes.items():
-            found.setdefault(tile_set, {})[run] = publication.status()
+            found.setdefault(tile_set, {})[run] = publication.status
         return found
 
     def refuse_failed(self) -> None:
@@ -195,13 +167,13 @@ class LateLanes:
         self.log.close()
 
 
-def has_passed(said: Mapping[str, Any], config: Config, tile_set: TileSet, run: str) -> bool:
-    """Whether a run's lane was published since the run appeared, by what the component last said.
+def has_passed(status: LateStatus, config: Config, tile_set: TileSet, run: str) -> bool:
+    """Whether a run's lane was published since the run appeared, by the last status of the component.
 
-    True when there is no lake; not as long as a lake cannot be used, which the component says itself.
+    True when there is no lake; not as long as a lake cannot be used, which is in the status too.
     """
-    lane = said.get("lanes", {}).get(tile_set.id, {}).get(run, {})
-    if lane.get("passes", 0) > 0:
+    lane = status.lanes.get(tile_set.id, {}).get(run)
+    if lane is not None and lane.passes > 0:
         return True
     try:
         return SILVER not in look(config, tile_set.stream)
@@ -211,10 +183,10 @@ def has_passed(said: Mapping[str, Any], config: Config, tile_set: TileSet, run: 
         return False
 
 
-def late_as_of(said: Mapping[str, Any], tile_set: TileSet, run: str) -> int | None:
-    """Up to when everything of a run's late lane is published, by what the component last said."""
-    moment = said.get("lanes", {}).get(tile_set.id, {}).get(run, {}).get("as_of")
-    return None if moment is None else micros(moment)
+def late_as_of(status: LateStatus, tile_set: TileSet, run: str) -> int | None:
+    """Up to when everything of a run's late lane is published, by the last status of the component."""
+    lane = status.lanes.get(tile_set.id, {}).get(run)
+    return None if lane is None or lane.as_of is None else micros(lane.as_of)
 
 
 def _current_runs(runs: Runs, tile_set: TileSet) -> list[tuple[str, Any]]:
@@ -243,7 +215,9 @@ def lake_of(config: Config, stream: Stream) -> Lake | None:
     return Lake(tables[BRONZE], tables[SILVER], "")
 
 
-def publish_once(plan: Plan, config: Config, session: SparkSession, clock: Clock | None = None) -> dict[str, Any]:
+def publish_once(
+    plan: Plan, config: Config, session: SparkSession, clock: Clock | None = None
+) -> dict[str, dict[str, LaneStatus]]:
     """One pass of the late lane of every run that serves, without a Spark process of its own."""
     lanes = LateLanes(plan, config, session, clock or SystemClock())
     try:

@@ -10,7 +10,7 @@ is told in the topic `headrace.status` (`spark.status`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace.alarms.alarm import CHECKPOINT, Alarm
 from headrace.clock import HOUR, MINUTE, SECOND, Clock
@@ -24,7 +24,6 @@ from headrace.plan.model import Plan, TileSet
 from headrace.spark.admission import judged
 from headrace.spark.backfill.project_backfill import run_backfill
 from headrace.spark.failure import cause_of
-from headrace.spark.late.component import COMPONENT as LATE
 from headrace.spark.late.component import has_passed, late_as_of
 from headrace.spark.pipeline.checkpoint_damage import renew
 from headrace.spark.pipeline.kafka_pace import Pace
@@ -39,9 +38,11 @@ from headrace.spark.source import register
 from headrace.spark.stall import EVERY, StallDetector
 from headrace.spark.status import Status
 from headrace.spark.tiles import Target
+from headrace.status.records import LateStatus
+from headrace.status.topic import read_status
 from headrace.tiles.changelog import HandOver
 from headrace.tiles.run_choice import FIRST_RUN
-from headrace.topics import RUNS, STATUS, create, last_status, open_log, topics
+from headrace.topics import RUNS, STATUS, create, open_log, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,18 +132,17 @@ class Pipeline:
         """Whether the late lane of a run has been published, so that the run lacks nothing when it serves."""
         return has_passed(self._late_status(), self.config, tile_set, run)
 
-    def _late_status(self) -> dict[str, Any]:
-        """What the late lane last said of itself."""
-        said: dict[str, Any] = last_status(self.log, self.named.topic(STATUS), [LATE]).get(LATE, (0, {}))[1]
-        return said
+    def _late_status(self) -> LateStatus:
+        """The last status of the late lanes."""
+        return read_status(self.log, self.named.topic(STATUS), LateStatus).get(LateStatus) or LateStatus()
 
     def _look_at_late_lanes(self) -> None:
         """Let the progress of tiles say how far their late lanes are, whose own rows stand in the changelog before."""
         if (now := self.clock.now()) - self._looked_at_late < SECOND:
             return
-        self._looked_at_late, said = now, self._late_status()
+        self._looked_at_late, status = now, self._late_status()
         for tile in self.runs.tiles:
-            known = late_as_of(said, tile.tile_set, tile.target.run)
+            known = late_as_of(status, tile.tile_set, tile.target.run)
             # A late lane that has just started again knows nothing yet; what it published before is there.
             tile.late_as_of = tile.late_as_of if known is None else known
 
@@ -161,7 +161,7 @@ class Pipeline:
             if (said := tile.progress()) is not None:
                 self.log.append_batch(tile.topic, [said])
         recent = [alarm for alarm in self.renewals if self.clock.now() - alarm.since < SHOWN]
-        self.status.publish(self.runs.serving, self.runs.told(), self.runs.following, recent)
+        self.status.publish(self.runs.serving, self.runs.following, recent)
         for tile in self.runs.serving:
             if self.status.of(tile).lost:
                 self.recovery.want(tile.tile_set, tile.target.run)

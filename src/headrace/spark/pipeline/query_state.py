@@ -1,8 +1,9 @@
 """What Spark keeps between batches: rows and bytes of each stateful operator, as a query tells of them or as they are.
 
-A query tells of its state after every batch (`told`); that costs nothing, and `spark.status` passes it on. Looking into
-the state itself (`inspect`) reads it back from the checkpoint with a session of Spark's, and finds the oldest and the
-newest row; the query may run meanwhile. How long rows are kept is the plan's business (`TileSet.state_retention`).
+A query tells of its state after every batch (`operator_states`); that costs nothing, and `spark.status` publishes it.
+Looking into the state itself (`inspect`) reads it back from the checkpoint with a session of Spark's, and finds the
+oldest and the newest row; the query may run meanwhile. How long rows are kept is the plan's business
+(`TileSet.state_retention`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from headrace.errors import DataError
 from headrace.plan.model import DEDUPLICATION, TILES
 from headrace.spark.failure import cause_of
 from headrace.spark.progress import last_batch
+from headrace.status.records import OperatorState
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,14 +29,14 @@ TRIES = 3
 """A batch that is looked at may be tidied away meanwhile; a newer one is there then."""
 
 
-def told(progress: Any) -> dict[str, dict[str, int]]:
-    """What a batch's progress says of each operator: rows, and bytes in memory and in RocksDB's own files."""
+def operator_states(progress: Any) -> dict[str, OperatorState]:
+    """What a batch's progress says of each operator."""
     return {
-        OPERATORS.get(state.operatorName, state.operatorName): {
-            "rows": state.numRowsTotal,
-            "memory_bytes": state.memoryUsedBytes,
-            "disk_bytes": int(state.customMetrics.get("rocksdbSstFileSize", 0)),
-        }
+        OPERATORS.get(state.operatorName, state.operatorName): OperatorState(
+            rows=state.numRowsTotal,
+            memory_bytes=state.memoryUsedBytes,
+            disk_bytes=int(state.customMetrics.get("rocksdbSstFileSize", 0)),
+        )
         for state in progress.stateOperators
     }
 

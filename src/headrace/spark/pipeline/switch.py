@@ -8,7 +8,6 @@ serves. A while later, when stores have changed over, the rows of the old one go
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -131,10 +130,6 @@ class ChangeOver:
             self.runs.forget(tile_set, run)
             self._faults.reach("retire.run.after")
             self._leaving.remove((due, tile_set, run))
-
-    def told(self) -> dict[str, Any]:
-        """What the status says of runs: which follow."""
-        return {"following": {tile.tile_set.id: tile.target.run for tile in self.following}}
 
     def stop(self) -> None:
         """End every query."""

@@ -15,6 +15,7 @@ from headrace.clock import show_time
 from headrace.plan.model import TileSet
 from headrace.spark.durable_counts import Tally
 from headrace.spark.pipeline import hot_keys, query_state
+from headrace.status.records import HotKeyShare, TileSetStatus
 
 if TYPE_CHECKING:
     from headrace.spark.pipeline.tile_query import TileQuery
@@ -53,30 +54,25 @@ class TileStatus:
         self.keys.feed(now, *hot_keys.counted(told))
         self._newest = max(self._newest, query_state.newest(told) or 0)
 
-    def told(self, now: int) -> dict[str, Any]:
-        """How the query is doing, as the status says it."""
-        about = {
-            "batch": None,
-            DROPPED: self.lost,
-            "run": self.tile.target.run,
-            "mode": self.tile.mode,
-            "warming": self.tile.warming,
-            "checkpoint": self.tile.place.checkpoint.name,
-            "hot_keys": [{"key": json.loads(key), "share": round(share, 4)} for key, share in self.keys.top(now)],
-            "hot_keys_of": self.keys.events(now),
-        }
-        if self._last is None:
-            return about
-        operators = query_state.told(self._last)
-        return about | {
-            "batch": self._last.batchId,
-            "batch_ms": self._last.batchDuration,
-            "state_rows": sum(each["rows"] for each in operators.values()),
-            "state_bytes": sum(each["memory_bytes"] for each in operators.values()),
-            "operators": operators,
-            "watermark": _shown(query_state.watermark(self._last)),
-            "newest": _shown(self._newest or None),
-        }
+    def status(self, now: int) -> TileSetStatus:
+        """How the query is doing."""
+        status = TileSetStatus(
+            dropped_by_watermark=self.lost,
+            run=self.tile.target.run,
+            mode=self.tile.mode,
+            warming=self.tile.warming,
+            checkpoint=self.tile.place.checkpoint.name,
+            hot_keys=[HotKeyShare(key=json.loads(key), share=round(share, 4)) for key, share in self.keys.top(now)],
+            hot_keys_of=self.keys.events(now),
+        )
+        if self._last is not None:
+            status.batch, status.batch_ms = self._last.batchId, self._last.batchDuration
+            status.operators = operators = query_state.operator_states(self._last)
+            status.state_rows = sum(state.rows for state in operators.values())
+            status.state_bytes = sum(state.memory_bytes for state in operators.values())
+            status.watermark = _shown(query_state.watermark(self._last))
+            status.newest = _shown(self._newest or None)
+        return status
 
     def alarms(self, now: int) -> list[Alarm]:
         """What is wrong: rows that the watermark dropped, and keys that much of what is read belongs to."""
