@@ -1,8 +1,8 @@
 """Count the files on the way of one event: from `headrace send` to the answer over HTTP.
 
-A new project is started as a user would start it. Once it is ready, one event is sent and read over HTTP. Meanwhile the
-processes on its way note the files of the package in which a function was called: `send` after it has loaded the project,
-`run spark` with the pipeline alone, Spark's Python workers, `run serve` and its workers. It takes about a minute.
+A new project is started as a user would start it. Once it is ready, one event is sent and read over HTTP. The
+processes on its way note in which files a function was called: `send` after it has loaded the project, `run spark`
+with the pipeline alone, Spark's Python workers, `run serve` and its workers. It takes about a minute.
 """
 
 from __future__ import annotations
