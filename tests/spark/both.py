@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.config.config import names
+from headrace.config.settings import ArchiveSettings
 from headrace.standing import alarms, streams
 from headrace.topics import STATUS, last_status
 
@@ -20,7 +21,7 @@ class Both:
         from headrace.spark.source import register
 
         register(spark)
-        self.config, self.clock = replace(shop.config, archive_every=0), clock
+        self.config, self.clock = replace(shop.config, archive=ArchiveSettings(every=0)), clock
         self.pipeline = Pipeline(shop.plan(), self.config, spark, clock)
         self.archiving = Archiving(shop.plan(), self.config, spark, clock)
         self.log = self.pipeline.log

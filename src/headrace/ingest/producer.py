@@ -114,7 +114,7 @@ class Producer:
             self.topic = names(loaded.config).topic(self.stream.name)
             if log is None:
                 log = self._own = open_log(loaded.config)
-            create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
+            create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
         self._log = log
         self._write = _unchecked if unchecked else _writer(self.stream, ids, self.topic)
         self._buffer = Buffer(lambda messages: self._log.append_batch(self.topic, messages), bounds)

@@ -46,7 +46,7 @@ class Scoring:
         self, plan: Plan, config: Config, log: Log, store: Store, dimensions: Dimensions, clock: Clock, model: Model
     ) -> None:
         named, self._log, self._clock = names(config), log, clock
-        create(log, topics(plan, named, config.partitions))
+        create(log, topics(plan, named, config.log.partitions))
         registry = FittingModels(models_folder(config), clock).bind(plan)
         ids = registry_of(config, [stage.stream for stage in plan.admissions])
         features = EventFeatures(model, plan, Reader(plan, store), dimensions)
@@ -118,7 +118,7 @@ def main(
     clock = clock or SystemClock()
     scored = [each for each in plan.models if each.stream is not None and model in (None, each.name)]
     with open_log(config, clock) as log:
-        create(log, topics(plan, names(config), config.partitions))
+        create(log, topics(plan, names(config), config.log.partitions))
 
         def tell(models: Mapping[str, Any]) -> None:
             """Say in the status topic how each model is doing."""

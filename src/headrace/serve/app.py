@@ -29,6 +29,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from headrace.clock import show_time
+from headrace.config.serve_settings import ServeSettings
 from headrace.errors import DataError, DiskFullError, HeadraceError, shown
 from headrace.read import key as keys
 from headrace.read.catalog import Readable, key_from_json
@@ -38,7 +39,7 @@ from headrace.serve.body import events_of, read_body, refuse_too_large
 from headrace.serve.event_intake import Accepted, Intake
 from headrace.serve.feature_reads import FLAG, Reads, staleness
 from headrace.serve.feature_reads import told as told_of
-from headrace.serve.limits import BusyError, Limits, Take, refuse_when_behind, room_for
+from headrace.serve.limits import BusyError, Take, refuse_when_behind, room_for
 from headrace.serve.middleware import Front, Standing
 from headrace.serve.past_reads import Past, moment_of
 from headrace.serve.request_queue import done_within, sent_within
@@ -63,7 +64,7 @@ class Parts:
     reader: Reader
     intake: Intake
     watch: Watch
-    limits: Limits
+    limits: ServeSettings
     samples: Samples
     past: Past
     standing: Standing = field(default_factory=Standing)

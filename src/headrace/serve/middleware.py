@@ -16,11 +16,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.clock import SystemClock
+from headrace.config.serve_settings import DEFAULTS
 from headrace.errors import HeadraceError
 from headrace.serve.access import READ, WRITE, Access
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.in_flight import Work, work_of
-from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
 from headrace.serve.origins import Callers
 from headrace.serve.responses import json_answer, told
@@ -41,7 +41,7 @@ class Standing:
 
     callers: Callers = field(default_factory=Callers)
     metrics: Metrics = field(default_factory=Metrics)
-    work: Work = field(default_factory=lambda: work_of(Limits(), SystemClock()))
+    work: Work = field(default_factory=lambda: work_of(DEFAULTS, SystemClock()))
     dimensions: Dimensions = field(default_factory=Dimensions)
     models: Models = field(default_factory=Models)
     draining: bool = False

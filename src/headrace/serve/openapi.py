@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.define.model import Model
 from headrace.plan.model import Plan
 from headrace.plural import show_count
@@ -16,7 +17,6 @@ from headrace.read.catalog import Readable, readables
 from headrace.read.reader import Reader
 from headrace.serve import openapi_models as models
 from headrace.serve import openapi_types as shapes
-from headrace.serve.limits import Limits
 from headrace.serve.openapi_types import Json
 from headrace.store.memory import MemoryStore
 
@@ -47,14 +47,14 @@ REFUSALS = {
 OPEN_TO_ALL: Json = {"security": []}
 
 
-def document(plan: Plan, limits: Limits, *, keyed: bool) -> Json:
+def document(plan: Plan, limits: ServeSettings, *, keyed: bool) -> Json:
     """The document of a plan; `keyed` says whether API keys are needed.
 
     >>> import headrace as hr
     >>> from headrace.plan.build import build
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
-    >>> made = document(build([users]), Limits(), keyed=False)
+    >>> made = document(build([users]), ServeSettings(), keyed=False)
     >>> [path for path in made["paths"] if path.startswith("/v1")]
     ['/v1/features/users/{user}', '/v1/features', '/v1/events/clicks']
     """
@@ -110,7 +110,7 @@ def _read(of: Readable, reader: Reader) -> Json:
     }
 
 
-def _batch(known: dict[str, Readable], limits: Limits) -> Json:
+def _batch(known: dict[str, Readable], limits: ServeSettings) -> Json:
     examples = {
         name: {"value": {"view": name, "keys": [shapes.key_example(of)]} | _request(of)} for name, of in known.items()
     }
@@ -133,7 +133,7 @@ def _batch(known: dict[str, Readable], limits: Limits) -> Json:
     }
 
 
-def _score(model: Model, known: dict[str, Readable], limits: Limits) -> Json:
+def _score(model: Model, known: dict[str, Readable], limits: ServeSettings) -> Json:
     refusals = _refusals("400", "401", "403", "404", "408", "413", "415", "503")
     return models.score_operation(model, known[model.features.name], limits, refusals)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.define.model import Model
 from headrace.read.catalog import Readable
 from headrace.serve import openapi_types as shapes
-from headrace.serve.limits import Limits
 from headrace.serve.openapi_types import Json
 
 NOTHING: Json = {"type": "object", "maxProperties": 0}
@@ -26,7 +26,7 @@ def score_path(model: Model) -> str:
     return f"/v1/score/{quote(model.name, safe='')}"
 
 
-def score_operation(model: Model, of: Readable, limits: Limits, refusals: Json) -> Json:
+def score_operation(model: Model, of: Readable, limits: ServeSettings, refusals: Json) -> Json:
     """How it is asked."""
     body = {"schema": {"$ref": f"#/components/schemas/{model.name}.scoring"}, "example": score_example(of)}
     answers = {"schema": {"$ref": f"#/components/schemas/{model.name}.scores"}}

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.plan.model import Plan
 from headrace.serve import openapi
-from headrace.serve.limits import Limits
 from headrace.serve.middleware import Standing
 from headrace.serve.responses import json_answer
 from headrace.serve.status_page import render
@@ -27,7 +27,7 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 class Looks:
     """One method for each path."""
 
-    def __init__(self, plan: Plan, limits: Limits, watch: Watch, standing: Standing) -> None:
+    def __init__(self, plan: Plan, limits: ServeSettings, watch: Watch, standing: Standing) -> None:
         self._plan, self._limits, self._watch, self._standing = plan, limits, watch, standing
         self._models = standing.models
         self._openapi: dict[str, Any] = {}

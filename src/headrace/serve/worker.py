@@ -7,10 +7,8 @@ has gone.
 from __future__ import annotations
 
 import _thread
-import dataclasses
 import functools
 import logging
-import math
 import signal
 import socket
 import sys
@@ -28,7 +26,6 @@ from headrace.read.reader import Reader
 from headrace.safe_text import quote_logs
 from headrace.serve.dimensions import dimensions_of
 from headrace.serve.http_server import Answering, ids_of, lake_of, serve
-from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.models import models_of
 from headrace.serve.server_options import terms_of
@@ -71,8 +68,6 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
     signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(stop.set, ()))
     project = load()
     config, plan = project.config, project.plan()
-    terms = terms_of(config)
-    terms = dataclasses.replace(terms, max_connections=math.ceil(terms.max_connections / workers))
     heard = Heard(keeper)
     with open_log(config) as log, look_into(config) as store:
         answering = Answering(
@@ -81,8 +76,7 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
             names(config),
             heard,
             ids=ids_of(config, plan),
-            limits=Limits.of(config),
-            terms=terms,
+            terms=terms_of(config, workers),
             tables=lake_of(config),
             metrics=Metrics(folder),
             dimensions=dimensions_of(config, plan),

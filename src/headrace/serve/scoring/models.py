@@ -17,8 +17,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from headrace.clock import SECOND, Clock, SystemClock
+from headrace.clock import Clock, SystemClock
 from headrace.config.config import Config, models_folder
+from headrace.config.serve_settings import DEFAULTS
 from headrace.errors import HeadraceError, ProjectError, did_you_mean, shown
 from headrace.plan.model import Plan
 from headrace.serve.background import once
@@ -55,7 +56,7 @@ class Models:
         folder: Path | None = None,
         *,
         bounds: Bounds | None = None,
-        every: float = 1.0,
+        every: float = DEFAULTS.models_every,
         clock: Clock | None = None,
     ) -> None:
         self._wake, self._every, self._looked = threading.Event(), every, False
@@ -181,5 +182,5 @@ def _served(plan: Plan, folder: Path, bounds: Bounds, clock: Clock, wake: thread
 def models_of(config: Config, plan: Plan, clock: Clock | None = None) -> Models:
     """The models of a project."""
     serve = config.serve
-    bounds = Bounds(serve.score_timeout / SECOND, serve.score_queue)
-    return Models(plan, models_folder(config), bounds=bounds, every=serve.models_every / SECOND, clock=clock)
+    bounds = Bounds(serve.score_timeout, serve.score_queue)
+    return Models(plan, models_folder(config), bounds=bounds, every=serve.models_every, clock=clock)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from headrace.config.serve_settings import DEFAULTS
 from headrace.errors import HeadraceError, MachineError
 from headrace.models.trial import LIMIT
 from headrace.plural import show_count
@@ -47,8 +48,8 @@ class RetiredError(Exception):
 class Bounds:
     """Seconds that a score may take, and rows that one version has under way at the most."""
 
-    timeout: float = 1.0
-    queue: int = 1_000
+    timeout: float = DEFAULTS.score_timeout
+    queue: int = DEFAULTS.score_queue
 
 
 @dataclass(frozen=True)

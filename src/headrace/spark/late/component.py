@@ -101,9 +101,9 @@ class LateLanes:
 
     def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
         self.plan, self.config, self.session, self.clock = plan, config, session, clock
-        self.named, self.pause = names(config), config.late_every / SECOND
+        self.named, self.pause = names(config), config.late.every / SECOND
         self.log = open_log(config, clock)
-        create(self.log, topics(plan, self.named, config.partitions))
+        create(self.log, topics(plan, self.named, config.log.partitions))
         self._runs = Runs(self.log, self.named.topic(RUNS))
         self._lanes: dict[tuple[str, str], LanePublication] = {}
         self._lakes: dict[str, Lake] = {}
