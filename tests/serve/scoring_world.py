@@ -14,7 +14,6 @@ from headrace.log import MemoryLog
 from headrace.models import Column, Manifest, Registry
 from headrace.plan.build import build
 from headrace.serve.scoring.models import Models
-from headrace.serve.scoring.version_process import Bounds
 from headrace.serve.server_options import Terms
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
@@ -47,8 +46,7 @@ class ScoreWorld(World):
         folder: Path,
         settings: ServeSettings = DEFAULTS,
         terms: Terms | None = None,
-        bounds: Bounds | None = None,
-        every: float = 0.05,
+        **scoring: Any,
     ) -> None:
         self.clock = FakeClock(BASE)
         self.log = MemoryLog(clock=self.clock)
@@ -56,8 +54,8 @@ class ScoreWorld(World):
         self.store, self.folder = MemoryStore(), folder
         self.registry = Registry(folder / "models", self.clock)
         # Long, so that a machine with other things to do fails no test that is about something else.
-        bounds = bounds or Bounds(timeout=10.0)
-        self.models = Models(plan, folder / "models", bounds=bounds, every=every, clock=self.clock)
+        scoring = {"score_timeout": 10.0, "models_every": 0.05} | scoring
+        self.models = Models(plan, folder / "models", dataclasses.replace(settings, **scoring), self.clock)
         terms = terms or Terms(settings=dataclasses.replace(settings, sample=0.0))
         self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, terms=terms, models=self.models)
         self.pipeline(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -16,12 +16,13 @@ from zoneinfo import ZoneInfo
 from headrace.clock import SECOND, duration
 from headrace.config.addresses import (
     STORAGE,
-    broker_fault,
+    brokers_fault,
     folder_fault,
     host_fault,
     http_fault,
     redis_fault,
     storage_fault,
+    variable_fault,
 )
 from headrace.config.row import Written
 from headrace.errors import DefinitionError, did_you_mean, shown
@@ -33,33 +34,23 @@ _PATH_HINT = "Write a path from the project's folder."
 
 @dataclass(frozen=True)
 class Text:
-    """A text. `fault` says what is wrong with one, or None; a secret that is wrong is not shown."""
+    """A text. `fault` says what is wrong with one, or None; a secret that is wrong is not shown; `trim` is cut off."""
 
     takes: str = "text"
     fault: Callable[[str], str | None] = lambda _: None
     hint: str = ""
     is_secret: bool = False
+    trim: str = ""
 
     def parse(self, written: Written) -> str:
-        """The text as it was written."""
+        """The text as it was written, without what is cut off its end."""
         text = _text(self.takes, written)
         fault = None if not text and written.may_be_empty else self.fault(text)
         if fault is None:
-            return text
+            return text.rstrip(self.trim) if self.trim else text
         # Whoever writes an address with a user in front of it has a password there too.
         got = shown(text.rpartition("@")[2]) if "@" in text else f"{shown(text)}, {fault}"
         raise written.refusal(self.takes, self.hint, "something else" if self.is_secret else got)
-
-
-@dataclass(frozen=True)
-class BaseAddress:
-    """An address of HTTP that paths are appended to."""
-
-    takes: str = "an address"
-
-    def parse(self, written: Written) -> str:
-        """The address without a slash at its end."""
-        return HTTP_ADDRESS.parse(written).rstrip("/")
 
 
 @dataclass(frozen=True)
@@ -203,7 +194,7 @@ class WholeNumber:
         if type(value) is int and self.least <= value <= self.most:
             return value
         hint = "Write it without quotes." if isinstance(value, str) and in_file else None
-        raise written.refusal(self.takes, hint)
+        raise written.refusal(self.takes, hint, shown(value))
 
 
 @dataclass(frozen=True)
@@ -221,21 +212,13 @@ class Decimal:
         if type(value) in (int, float) and self.is_allowed(value):
             return float(value)
         hint = "Write it without quotes, as in 0.01." if in_file else "Write it as in 0.01."
-        raise written.refusal(self.takes, hint)
+        raise written.refusal(self.takes, hint, shown(value))
 
 
 def _text(takes: str, written: Written) -> str:
     if not isinstance(written.value, str):
         raise written.refusal(takes, "Write text in quotes.")
     return written.value
-
-
-def _brokers_fault(text: str) -> str | None:
-    return next((fault for each in text.split(",") if (fault := broker_fault(each))), None)
-
-
-def _variable_fault(text: str) -> str | None:
-    return None if re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*", text) else "no name of a variable"
 
 
 def _zone_fault(text: str) -> str | None:
@@ -249,10 +232,12 @@ def _zone_fault(text: str) -> str | None:
 HOST = Text("a host", host_fault, "Write an address or a name alone, as in 127.0.0.1, without a scheme or a port.")
 BROKERS = Text(
     "brokers",
-    _brokers_fault,
+    brokers_fault,
     "Write host:port, with commas between several; users and passwords go into [kafka.options].",
 )
 HTTP_ADDRESS = Text("an address", http_fault, "Write http:// or https://, a host and perhaps a port and a path.")
+BASE_ADDRESS = replace(HTTP_ADDRESS, trim="/")
+"""An address that paths are appended to."""
 REDIS_ADDRESS = Text(
     "a Redis address",
     redis_fault,
@@ -261,7 +246,7 @@ REDIS_ADDRESS = Text(
 )
 SECRET = Text(
     "env:NAME",
-    _variable_fault,
+    variable_fault,
     'Put the secret into an environment variable and write its name, as in "env:REGISTRY_PASSWORD".',
     is_secret=True,
 )

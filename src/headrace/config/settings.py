@@ -11,6 +11,7 @@ from datetime import date
 
 from headrace.config.hidden_table import Hidden, Table
 from headrace.config.kinds import (
+    BASE_ADDRESS,
     BROKERS,
     FILE_PATH,
     FOLDER,
@@ -20,7 +21,6 @@ from headrace.config.kinds import (
     SECRET,
     STORAGE_PLACE,
     ZONE,
-    BaseAddress,
     Choice,
     Choices,
     Days,
@@ -90,7 +90,7 @@ class RegistryAccess:
     """A schema registry and how to be let in: the section [schema]."""
 
     address: str = setting(
-        BaseAddress(),
+        BASE_ADDRESS,
         "",
         "A registry that speaks the Confluent protocol, as in https://registry:8081; left out, the project's own "
         "files.",
