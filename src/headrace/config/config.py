@@ -13,27 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from headrace.clock import show_duration
+from headrace.config import settings
 from headrace.config.kinds import Duration, LocalPath, Name
 from headrace.config.reading import read
 from headrace.config.row import FILE, Setting, fill, rows, section, setting
 from headrace.config.serve_settings import ServeSettings
-from headrace.config.settings import (
-    AlertSettings,
-    ArchiveSettings,
-    AuditSettings,
-    DriftSettings,
-    EvaluateSettings,
-    KafkaSettings,
-    LakeSettings,
-    LateSettings,
-    LogSettings,
-    ModelSettings,
-    PipelineSettings,
-    ProcessSettings,
-    RegistryAccess,
-    SchemaSettings,
-    StoreSettings,
-)
 from headrace.errors import ConfigError, ProjectError, shown
 
 FROM_ENVIRONMENT = "env:"
@@ -60,21 +44,21 @@ class Config:
         Name(), "", "Put before every topic, group, key and path, so that environments can share a cluster."
     )
     load_timeout: int = setting(Duration(), "10s", "How long the features file may take to load.")
-    pipeline: PipelineSettings = section(PipelineSettings)
-    processes: ProcessSettings = section(ProcessSettings)
-    schema: SchemaSettings = section(SchemaSettings)
-    registry: RegistryAccess = section(RegistryAccess, "schema")
-    log: LogSettings = section(LogSettings)
-    kafka: KafkaSettings = section(KafkaSettings)
-    lake: LakeSettings = section(LakeSettings)
-    archive: ArchiveSettings = section(ArchiveSettings)
-    late: LateSettings = section(LateSettings)
-    audit: AuditSettings = section(AuditSettings)
-    evaluate: EvaluateSettings = section(EvaluateSettings)
-    drift: DriftSettings = section(DriftSettings)
-    alerts: AlertSettings = section(AlertSettings)
-    store: StoreSettings = section(StoreSettings)
-    models: ModelSettings = section(ModelSettings)
+    pipeline: settings.PipelineSettings = section(settings.PipelineSettings)
+    processes: settings.ProcessSettings = section(settings.ProcessSettings)
+    schema: settings.SchemaSettings = section(settings.SchemaSettings)
+    registry: settings.RegistryAccess = section(settings.RegistryAccess, "schema")
+    log: settings.LogSettings = section(settings.LogSettings)
+    kafka: settings.KafkaSettings = section(settings.KafkaSettings)
+    lake: settings.LakeSettings = section(settings.LakeSettings)
+    archive: settings.ArchiveSettings = section(settings.ArchiveSettings)
+    late: settings.LateSettings = section(settings.LateSettings)
+    audit: settings.AuditSettings = section(settings.AuditSettings)
+    evaluate: settings.EvaluateSettings = section(settings.EvaluateSettings)
+    drift: settings.DriftSettings = section(settings.DriftSettings)
+    alerts: settings.AlertSettings = section(settings.AlertSettings)
+    store: settings.StoreSettings = section(settings.StoreSettings)
+    models: settings.ModelSettings = section(settings.ModelSettings)
     serve: ServeSettings = section(ServeSettings)
 
 

@@ -78,9 +78,11 @@ class Table:
         words = self.words.get(name)
         if words and value not in words and value.lower() not in words:
             hint = did_you_mean(value.lower() if words[0].islower() else value.upper(), words)
-            raise written.error("has a property that is not one of the known words.", shown(name), hint)
+            raise written.error(
+                f"{written.name!r} has a property that is not one of the known words.", shown(name), hint
+            )
         if name.upper() in self.endpoints and http_fault(value) is not None:
-            raise written.error("has a property that is no address.", shown(name), HTTP_ADDRESS.hint)
+            raise written.error(f"{written.name!r} has a property that is no address.", shown(name), HTTP_ADDRESS.hint)
 
 
 def _properties(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -55,11 +55,11 @@ class Written:
 
     def error(self, message: str, got: str, hint: str | None) -> ConfigError:
         """The error for this value."""
-        return ConfigError("bad-setting", f"{self.name!r} {message}", got=got, hint=hint, where=self.where)
+        return ConfigError("bad-setting", message, got=got, hint=hint, where=self.where)
 
     def refusal(self, takes: str, hint: str | None, got: str | None = None) -> ConfigError:
         """The error that says what the setting takes."""
-        return self.error(f"takes {takes}.", shown(self.value) if got is None else got, hint)
+        return self.error(f"{self.name!r} takes {takes}.", shown(self.value) if got is None else got, hint)
 
 
 class Kind(Protocol[T_co]):

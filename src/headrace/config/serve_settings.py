@@ -26,12 +26,12 @@ class ServeSettings:
     max_lag: int = setting(
         WholeNumber(0, 999_999_999, "events"),
         1_000_000,
-        "Events of a stream the pipeline has yet to read, beyond which no more are taken; 0 for no such bound.",
+        "Unread events of a stream above which no more are taken: the pipeline is too far behind. 0 is no bound.",
     )
     min_free_disk: int = setting(
         WholeNumber(0, 999_999_999, "bytes"),
         268_435_456,
-        "Free bytes of the embedded log's disk below which no events are taken; 0 for no such bound.",
+        "Free bytes of the embedded log's disk below which no events are taken. 0 is no bound.",
     )
     max_keys: int = setting(
         WholeNumber(1, 100_000, "keys"),
@@ -41,12 +41,12 @@ class ServeSettings:
     concurrency: int = setting(
         WholeNumber(1, 1_000, "requests"),
         16,
-        "How many requests with several keys or with events each worker works on at once.",
+        "How many requests with several keys or with events a worker handles at once.",
     )
     queue: int = setting(
         WholeNumber(0, 100_000, "requests"),
         256,
-        "How many more such requests may wait; one beyond is answered with 503 and a time to come back. 0 for none.",
+        "How many more such requests may wait; the next gets 503 and a time to come back. 0 is none.",
     )
     max_connections: int = setting(
         WholeNumber(1, 1_000_000, "connections"),
@@ -55,38 +55,32 @@ class ServeSettings:
     )
     timeout: float = setting(Seconds(), "30s", "How long a request may take, the sending of it included.")
     idle: float = setting(
-        Seconds(), "30s", "How long a connection may do nothing, or take to send a request's head, before it is ended."
+        Seconds(), "30s", "How long a connection may be idle, or take to send a request's head, before it is closed."
     )
     drain: float = setting(
-        Seconds(),
-        "5s",
-        "How long requests under way have to end at a shutdown; `headrace up` waits 8 s for a process to end.",
+        Seconds(), "5s", "How long requests may take to end at a shutdown; `headrace up` waits 8 s for a process."
     )
     dimensions_every: float = setting(
-        Seconds(), "10s", "How often each worker looks whether the table of a dimension has changed."
+        Seconds(), "10s", "How often a worker looks for changes in the table of a dimension."
     )
     models_every: float = setting(
-        Seconds(), "1s", "How often each worker looks whether the roles of a model's versions have changed."
+        Seconds(), "1s", "How often a worker looks for changes in the roles of a model's versions."
     )
     score_timeout: float = setting(
-        Seconds(),
-        "1s",
-        "How long a version of a model may take to score a row; one that says nothing for so long is killed.",
+        Seconds(), "1s", "How long a version of a model may take to score; one that is silent for longer is killed."
     )
     score_queue: int = setting(
         WholeNumber(1, 1_000_000, "rows"),
         1_000,
-        "The most rows that one version of a model has under way in each worker; beyond it requests get 503.",
+        "The most rows that a version of a model works on in each worker; more get 503.",
     )
     stale: str = setting(
         Choice(("flag", "refuse")),
         "flag",
-        "Whether an answer older than its view's `max_staleness` is flagged or refused; a request may say.",
+        "Whether an answer older than its view's `max_staleness` is flagged or refused; a request may choose.",
     )
     sample: float = setting(
-        SHARE,
-        0.01,
-        "The share of reads that are kept in `served.<view>`, to compare them with the lake later; 0 for none.",
+        SHARE, 0.01, "The share of reads kept in `served.<view>`, to be compared with the lake. 0 keeps none."
     )
     keys: Hidden = setting(
         Table(),

@@ -48,12 +48,10 @@ class PipelineSettings:
     """How the live pipeline runs: the section [pipeline]."""
 
     mode: str = setting(
-        Choice(MODES), "micro-batch", "How Spark runs the live pipeline: in small batches or event by event."
+        Choice(MODES), "micro-batch", "How Spark runs the live pipeline: in small batches, or event by event."
     )
     real_time_batch: int = setting(
-        Duration(),
-        "5m",
-        "How long a batch of real-time mode lasts: at its end output pauses, after a crash it is run again.",
+        Duration(), "5m", "Length of a real-time batch. Output pauses at its end, and a crash runs it again."
     )
 
 
@@ -62,15 +60,13 @@ class ProcessSettings:
     """Which parts of the Spark process stand alone: the section [processes]."""
 
     separate: tuple[str, ...] = setting(
-        Choices(("archive", "late", "evaluate")),
-        [],
-        "Parts of the Spark process that get a process of their own: archive, late, evaluate.",
+        Choices(("archive", "late", "evaluate")), [], "Parts of the Spark process that run as processes of their own."
     )
     hung_after: int = setting(
         Duration(),
         "5m",
-        "How long a part of the Spark process may do nothing before its jobs are cancelled, and after the same time "
-        "again the process is started anew; and a process of `headrace run score`, if there are several.",
+        "How long a part of the Spark process, or a process of `headrace run score`, may make no progress. Its jobs "
+        "are then cancelled; after the same time again its process is restarted.",
     )
 
 
@@ -92,15 +88,14 @@ class RegistryAccess:
     address: str = setting(
         BASE_ADDRESS,
         "",
-        "A registry that speaks the Confluent protocol, as in https://registry:8081; left out, the project's own "
-        "files.",
+        "The URL of a registry with the Confluent protocol; empty for schemas in files of the project.",
         name="registry",
     )
     user: str = setting(Text(), "", "The user for the registry's basic authentication.", name="registry_user")
     password: str = setting(
         SECRET,
         "",
-        "The variable that holds the password; it is read when the registry is asked and never shown.",
+        "The variable with the password; it is read when the registry is asked, and never shown.",
         name="registry_password",
     )
     ca: str = setting(FILE_PATH, "", "The authorities to trust over https; left out, the system's.", name="registry_ca")
@@ -132,10 +127,7 @@ class KafkaSettings:
     """The Kafka cluster: the section [kafka]."""
 
     brokers: str = setting(
-        BROKERS,
-        "",
-        "The cluster, as host:port with commas between; left out, the project's own broker, which `headrace up` "
-        "starts.",
+        BROKERS, "", "The cluster, as host:port with commas; empty for the broker that `headrace up` starts."
     )
     options: Hidden = setting(
         Table(words={"security.protocol": PROTOCOLS, "sasl.mechanism": MECHANISMS, "sasl.mechanisms": MECHANISMS}),
@@ -144,9 +136,7 @@ class KafkaSettings:
         "a variable, a JSON object. Values are never shown.",
     )
     spark_options: Hidden = setting(
-        Table(),
-        {},
-        "What Spark's Kafka connector needs beyond what is translated from `kafka.options`, as it takes it.",
+        Table(), {}, "Options of Spark's Kafka connector, beside those translated from `kafka.options`."
     )
 
 
@@ -155,16 +145,12 @@ class LakeSettings:
     """Where history is kept: the section [lake]."""
 
     path: str = setting(
-        STORAGE_PLACE,
-        "",
-        "Where history is kept as Delta tables: a folder, or an address such as s3://bucket/lake; left out, `lake` in "
-        "the data folder.",
+        STORAGE_PLACE, "", "Where Delta tables are kept, as in s3://bucket/lake; empty for `lake` in the data folder."
     )
     options: Hidden = setting(
         Table(endpoints=("AWS_ENDPOINT", "AWS_ENDPOINT_URL")),
         {},
-        "What deltalake needs to reach object storage; `env:NAME` is read from the environment. Values are never "
-        "shown.",
+        "Options of deltalake for object storage; `env:NAME` is read from the environment. Values are never shown.",
     )
 
 
@@ -173,9 +159,7 @@ class ArchiveSettings:
     """How records are put into the lake: the section [archive]."""
 
     every: int = setting(
-        Duration(),
-        "10s",
-        "How often records are put into the lake when there is no backlog; more often makes smaller files.",
+        Duration(), "10s", "How often records go into the lake without a backlog; a shorter time makes smaller files."
     )
     most: int = setting(
         WholeNumber(1, 100_000_000, "records"), 500_000, "The most records in one batch of the archive."
@@ -201,7 +185,7 @@ class AuditSettings:
     most: int = setting(
         WholeNumber(0, 10_000_000, "samples"),
         5_000,
-        "The most samples of a view that are compared each time, drawn evenly; 0 starts no audit.",
+        "The most samples of a view in one comparison, drawn evenly; 0 turns the audit off.",
     )
 
 
@@ -212,8 +196,7 @@ class EvaluateSettings:
     every: int = setting(
         Duration(),
         "10m",
-        "How often predictions are joined with the labels that have come, and looked at for drift, while `headrace "
-        "up` runs; projects with a label or with drift.watch.",
+        "How often `headrace up` joins predictions with labels and looks for drift, with a label or drift.watch.",
     )
 
 
@@ -224,13 +207,13 @@ class DriftSettings:
     watch: str = setting(
         Choice(("labelled", "all", "none")),
         "labelled",
-        "Which models `headrace up` watches for drift: those with a label, all that score a stream, or none.",
+        "The models that `headrace up` watches: those with a label, all that score a stream, or none.",
     )
-    window: int = setting(Duration(), "1h", "How long the windows are that are compared.")
+    window: int = setting(Duration(), "1h", "The length of the windows that are compared.")
     reference: int = setting(
         Duration(),
         "28d",
-        "How long after a version's first prediction all is taken to be well: its rhythm is learnt from that.",
+        "Time after a version's first prediction that counts as normal; the rhythm is learnt from it.",
     )
     false_alarms_per_month: float = setting(
         POSITIVE, 1, "How many incidents a month may have without a cause, over everything that is watched of a model."
@@ -255,9 +238,9 @@ class AlertSettings:
     """Where incidents are sent: the section [alerts]."""
 
     webhook: str = setting(
-        HTTP_ADDRESS, "", "Where incidents are told by HTTP, as JSON that Slack understands; nowhere when empty."
+        HTTP_ADDRESS, "", "Where incidents are posted, as JSON that Slack understands; empty for nowhere."
     )
-    secret: str = setting(SECRET, "", "The variable with the secret by which webhooks are signed; unsigned when empty.")
+    secret: str = setting(SECRET, "", "The variable with the secret that signs webhooks; empty for no signature.")
 
 
 @dataclass(frozen=True)
@@ -273,8 +256,7 @@ class StoreSettings:
         REDIS_ADDRESS,
         "redis://127.0.0.1:6379",
         "The Redis: redis://host:port/number, rediss:// for TLS, unix:///path, or `env:NAME` for a variable that "
-        "holds it. An address with a password must come from a variable; it is never shown. Left out, the project's "
-        "own Redis if `headrace up` or `headrace redis up` has started one.",
+        "holds it, as an address with a password must. Left out, the project's own Redis if one was started.",
     )
 
 
@@ -282,4 +264,4 @@ class StoreSettings:
 class ModelSettings:
     """Where models are kept: the section [models]."""
 
-    path: str = setting(FOLDER, "", "Where versions of models are kept; left out, `models` in the data folder.")
+    path: str = setting(FOLDER, "", "The folder of the versions of models; empty for `models` in the data folder.")
