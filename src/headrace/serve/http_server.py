@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.clock import Clock, SystemClock
@@ -60,6 +61,16 @@ class Answers(Protocol):
     beside: tuple[Work, ...]
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What answers need beside the store: ids of schemas, tables of the lake, dimensions and models."""
+
+    ids: SchemaIds | None = None
+    tables: Tables = lambda _: {}
+    dimensions: Dimensions = field(default_factory=Dimensions)
+    models: Models = field(default_factory=Models)
+
+
 class Answering:
     """The parts that answer, put together."""
 
@@ -71,20 +82,18 @@ class Answering:
         watch: Watch,
         *,
         clock: Clock | None = None,
-        ids: SchemaIds | None = None,
         terms: Terms | None = None,
-        tables: Tables = lambda _: {},
+        sources: Sources | None = None,
         metrics: Metrics | None = None,
-        dimensions: Dimensions | None = None,
-        models: Models | None = None,
     ) -> None:
         plan, clock, self.terms = reader.plan, clock or SystemClock(), terms or Terms()
         settings = self.terms.settings
-        dimensions, models = dimensions or Dimensions(), models or Models()
+        sources = sources or Sources()
+        dimensions, models = sources.dimensions, sources.models
         self.standing = Standing(self.terms.callers, metrics or Metrics(), work_of(settings, clock), dimensions, models)
         self._answered = watch.answered
         self.samples = Samples(plan, log, named, settings.sample, tell=self._sampled)
-        intake, past = Intake(plan, log, named, clock, ids), Past(tables, log, named, dimensions)
+        intake, past = Intake(plan, log, named, clock, sources.ids), Past(sources.tables, log, named, dimensions)
         self.app = build_app(Parts(reader, intake, watch, settings, self.samples, past, self.standing))
         self.beside: tuple[Work, ...] = (self.samples.run, dimensions.run, models.run)
 

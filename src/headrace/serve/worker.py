@@ -25,7 +25,7 @@ from headrace.plan.model import Plan
 from headrace.read.reader import Reader
 from headrace.safe_text import quote_logs
 from headrace.serve.dimensions import dimensions_of
-from headrace.serve.http_server import Answering, ids_of, lake_of, serve
+from headrace.serve.http_server import Answering, Sources, ids_of, lake_of, serve
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.models import models_of
 from headrace.serve.server_options import terms_of
@@ -75,12 +75,11 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
             log,
             names(config),
             heard,
-            ids=ids_of(config, plan),
             terms=terms_of(config, workers),
-            tables=lake_of(config),
+            sources=Sources(
+                ids_of(config, plan), lake_of(config), dimensions_of(config, plan), models_of(config, plan)
+            ),
             metrics=Metrics(folder),
-            dimensions=dimensions_of(config, plan),
-            models=models_of(config, plan),
         )
         heard.before = answering.standing.tell
         answering.beside = (*answering.beside, heard.run)
