@@ -251,11 +251,11 @@ SECRET = Text(
     is_secret=True,
 )
 ZONE = Text("a time zone", _zone_fault, 'Write a name of the tz database, as in "Europe/Berlin".')
-SCHEMES = ", ".join(f"{each}://" for each in STORAGE)
+_SCHEMES = ", ".join(f"{each}://" for each in STORAGE)
 FILE_PATH = Location(Text("a file", folder_fault, _PATH_HINT))
 FOLDER = Location(Text("a folder", folder_fault, _PATH_HINT))
 STORAGE_PLACE = Location(
-    Text("a folder or address", storage_fault, f"Write a folder, or an address that begins with {SCHEMES}.")
+    Text("a folder or address", storage_fault, f"Write a folder, or an address that begins with {_SCHEMES}.")
 )
 SHARE = Decimal("a share from 0 to 1", lambda value: 0 <= value <= 1)
 POSITIVE = Decimal("a number above zero", lambda value: 0 < value < 1e9)
