@@ -35,7 +35,8 @@ demo: install ## the example project over a generated payment stream; JSON=1 for
 
 test: ## everything once, Spark and a Kafka broker included; what is too dear fails
 	@scripts/timed set-up $(MAKE) --no-print-directory set-up
-	$(PYTEST) -m "not prove" --account build/test-report.json --budgets tests/budgets.toml
+	$(PYTEST) -m "not prove" --account build/test-report.json --budgets tests/budgets.toml \
+		--least-tests tests/golden/frozen/number_of_tests.txt
 
 test-fast: $(READY) redis ## what needs no JVM, in under a minute
 	$(PYTEST) -m "not spark and not kafka and not prove"
@@ -56,6 +57,7 @@ checks:
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.house
 
 docs: $(READY) ## write docs/reference from the code
 	$(BIN)/python -m scripts.reference
@@ -79,7 +81,7 @@ clean: ## forget the environment and the caches
 java:
 	@scripts/apt-need openjdk-17-jre-headless sh -c '"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version'
 
-# The demo starts Spark three times, tests dozens of times.
+# The classes that Java has loaded are kept: every later start of Spark, of which tests have dozens, takes half as long.
 classes: $(READY) java
 	@$(BIN)/headrace prepare >/dev/null 2>&1
 

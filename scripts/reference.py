@@ -22,6 +22,7 @@ from headrace.config.row import Setting
 from headrace.config.serve_settings import DEFAULTS
 from headrace.config.settings import OTHER_VARIABLES
 from headrace.serve.openapi import document
+from headrace.serve.routes import ROUTES
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WRITTEN = "<!-- Written by `make docs`; edit the code instead. -->"
@@ -106,7 +107,7 @@ def _takes(setting: Setting) -> str:
 def cli_page() -> str:
     """Every verb as its own `--help` tells it."""
     lines = ["# The command line", "", WRITTEN, "", "stdout is data, stderr is talk; a failure exits non-zero.", ""]
-    for path, text in _helps(cli, click.Context(cli, info_name="headrace", terminal_width=100)):
+    for path, text in _helps(cli, click.Context(cli, info_name="headrace", terminal_width=100, **cli.context_settings)):
         lines += [f"## {path}", "", "```text", text, "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -115,7 +116,7 @@ def openapi_page() -> str:
     """What can be asked over HTTP of the project that `headrace init` makes."""
     with tempfile.TemporaryDirectory() as folder:
         create(Path(folder) / "shop")
-        made = document(project.load(Path(folder) / "shop").plan(), DEFAULTS, keyed=True)
+        made = document(ROUTES, project.load(Path(folder) / "shop").plan(), DEFAULTS, keyed=True)
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 

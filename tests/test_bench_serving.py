@@ -19,7 +19,8 @@ from bench.serving.visible import latencies
 from headrace.clock import SystemClock
 from headrace.read.reader import Reader
 from headrace.store import MemoryStore
-from headrace.tiles.changelog import ProgressRow, TileRow, decode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import decode
 
 SECOND, MS = 10**9, 10**6
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"

@@ -248,6 +248,13 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_origin(text):
     assert error.got
 
 
+def test_what_is_not_toml_is_refused_with_the_line_and_what_to_do():
+    error = refused("[project]\nname = shop")
+    assert (error.code, error.message, error.where) == ("bad-setting", "headrace.toml is not TOML.", "headrace.toml")
+    assert "line 2" in (error.got or "")
+    assert error.hint == 'Mend the line that is named. A text stands in quotes, as in name = "shop".'
+
+
 WRONG = {
     "lake.path": [
         "ftp://here/lake",

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from headrace import atomic_file, disk
-from headrace.atomic_file import write_or_overwrite, write_whole
+from headrace import disk, files
 from headrace.cli import output
 from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.disk import as_full, has_room, is_full
 from headrace.errors import DataError, DiskFullError, MachineError
+from headrace.files import write_atomically, write_or_overwrite
 from headrace.processes import log_file
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -110,10 +110,10 @@ def test_up_is_refused_on_a_full_disk_before_anything_is_started(tmp_path, monke
 
 def test_a_file_that_did_not_fit_leaves_nothing_beside_the_old_one(tmp_path, monkeypatch):
     file = tmp_path / "status.json"
-    write_whole(file, "old")
+    write_atomically(file, "old")
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="No space left"):
-        write_whole(file, "new")
+        write_atomically(file, "new")
     assert [each.name for each in tmp_path.iterdir()] == ["status.json"]
     assert file.read_text() == "old"
 
@@ -121,7 +121,7 @@ def test_a_file_that_did_not_fit_leaves_nothing_beside_the_old_one(tmp_path, mon
 def test_a_state_is_written_over_the_old_one_where_there_is_no_room_for_two(tmp_path, monkeypatch):
     file = tmp_path / "status.json"
     write_or_overwrite(file, json.dumps({"state": "ready", "more": "x" * 100}))
-    monkeypatch.setattr(atomic_file, "write_whole", refuse)
+    monkeypatch.setattr(files, "write_atomically", refuse)
     write_or_overwrite(file, json.dumps({"state": "degraded"}))
     assert json.loads(file.read_text()) == {"state": "degraded"}
     with pytest.raises(OSError, match="No space left"):

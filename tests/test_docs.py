@@ -47,3 +47,10 @@ def test_every_page_can_be_reached_from_the_index():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     pages = [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/") and page != "docs/index.md"]
     assert [page for page in pages if f"({page})" not in index] == []
+
+
+def test_every_file_that_the_architecture_names_exists():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", text)
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / "src" / "headrace" / path).is_file()] == []

@@ -19,10 +19,11 @@ import pytest
 from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
+from headrace.config.config import names
 from headrace.meaning.equality import differences
 from headrace.meaning.reference import Outcome
 from headrace.processes import state_folder
-from headrace.topics import open_log
+from headrace.topics import STATUS, last_status, open_log
 from headrace_demo import stack
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("live")]
@@ -46,25 +47,38 @@ MODEL = """
 risk = hr.model("risk", fraud, stream=payments.where("amount > 0"))
 """
 SCORE = "def score(row):\n    return min(1.0, (row['payments_10m'] or 0) / 100)\n"
-SEPARATE = {"HEADRACE_PROCESSES_SEPARATE": "archive,late"}
-"""Settings of the second start: components of Spark have processes of their own."""
+SEPARATED = ("archive", "late", "evaluate")
+SEPARATE = {"HEADRACE_PROCESSES_SEPARATE": ",".join(SEPARATED), "HEADRACE_DRIFT_WATCH": "all"}
+"""Settings of the second start: components of Spark have processes of their own, and there is something to evaluate."""
 
 SMALL, LARGE = Traffic(5_000, 500, 200, 50), Traffic(50_000, 2_500, 1_000, 200)
 DEADLINE = 180.0
 
 
-def headrace(folder: Path, *arguments: str, **settings: str) -> None:
+def headrace(folder: Path, *arguments: str, code: int = 0, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb that must end with this exit code; gives what it said."""
     command = [sys.executable, "-m", "headrace.cli.main", *arguments]
     environment = {**os.environ, **settings}
     ran = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=DEADLINE, env=environment
     )
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == code, ran.stderr
+    return ran
 
 
 def pid_of(config, name):
     told = state_folder.read_status(state_folder.place(config)) or {}
     return (told["supervisor"] if name == "supervisor" else told["processes"][name])["pid"]
+
+
+def has_evaluated(config, log):
+    _, told = last_status(log, names(config).topic(STATUS), ["evaluate"])["evaluate"]
+    return told["looks"]
+
+
+def state_of(config, name):
+    told = (state_folder.read_status(state_folder.place(config)) or {})["processes"][name]
+    return told["state"], told["restarts"]
 
 
 def until(what, say):
@@ -124,10 +138,19 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
             lambda: state_folder.holder(state_folder.place(shop.config)) is None,
             "the killed supervisor still holds the lock",
         )
-        headrace(shop_folder, "up", "--detach", "--port", "0", **SEPARATE)
-        processes = (state_folder.read_status(state_folder.place(shop.config)) or {})["processes"]
-        assert set(processes) == {"spark", "serve", "score", "archive", "late", "audit"}
-        assert list(processes["spark"]["components"]) == ["pipeline"]
+        left = json.loads(headrace(shop_folder, "status", "--json", code=1).stdout)
+        assert (left["state"], left["supervisor"]) == ("stopped", None)
+        assert {each["state"] for each in left["processes"].values()} <= {"stopped", "orphaned"}
+        said = headrace(shop_folder, "up", "--detach", "--port", "0", **SEPARATE).stderr.splitlines()
+        told = json.loads(headrace(shop_folder, "status", "--json").stdout)
+        assert set(told["processes"]) == {"spark", "serve", "score", "audit", *SEPARATED}
+        assert list(told["processes"]["spark"]["components"]) == ["pipeline"]
+        # Ready is said when values are served and the pipeline takes events; before that, what is still starting.
+        assert told["state"] == told["processes"]["serve"]["state"] == told["processes"]["spark"]["state"] == "ready"
+        assert told["processes"]["spark"]["components"]["pipeline"]["ready"]
+        (ready,) = (number for number, line in enumerate(said) if line.startswith("ready in "))
+        assert said[ready].endswith(f" at {told['url']}")
+        assert any(line.startswith("waiting for: spark (starting") for line in said[:ready])
 
         with closing(stack.Reader(served(shop.config))) as reader:
             last = SystemClock().now()
@@ -138,6 +161,9 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
             for card in chance.sample(sorted({payment.card for payment in sent}), size.sampled):
                 answer = reader.features(view, card)
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
+            victim = chance.choice(SEPARATED)
+            until(lambda: state_of(shop.config, victim) == ("ready", 0), f"{victim} is not ready")
+            kill(shop.config, victim)
             told = until(lambda: settled(reader), "the counts did not settle")
             assert sum(told["verdicts"].values()) == told["read"] == len(sent)
             until(lambda: scored(log) == counted(outcome), "some events have no prediction, or others have one")
@@ -150,6 +176,9 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []
             again = until(lambda: settled(reader), "the counts did not settle after the new run took over")
             assert again["verdicts"] == told["verdicts"]
+            back = {name: ("ready", int(name == victim)) for name in SEPARATED}
+            until(lambda: {name: state_of(shop.config, name) for name in SEPARATED} == back, f"not all run: {back}")
+            until(lambda: has_evaluated(shop.config, log), "nothing was evaluated")
         log.close()
     finally:
         headrace(shop_folder, "down")

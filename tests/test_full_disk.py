@@ -21,11 +21,11 @@ from headrace.log import MemoryLog
 from headrace.plan.build import build
 from headrace.processes import service, state_folder
 from headrace.processes.backoff import LOOP_EXITS
-from headrace.processes.child import Child
 from headrace.processes.state_folder import Place
 from headrace.skew.process import Auditing
 from headrace.supervisor import services
 from headrace.supervisor import supervisor as supervise
+from headrace.supervisor.child import Child
 from headrace.supervisor.services import Local, Services
 from headrace.supervisor.status_report import report
 from headrace.supervisor.supervisor import NO_ROOM
@@ -93,7 +93,7 @@ def test_a_status_that_cannot_be_written_ends_nothing_and_is_written_later(stage
 def test_the_status_goes_on_being_written_over_the_old_one_while_the_disk_is_full(stage, monkeypatch):
     tried = stage(Child("serve", python(SLEEPS), at_once))
     tried.supervisor.start()
-    monkeypatch.setattr("headrace.atomic_file.write_whole", refuse)
+    monkeypatch.setattr("headrace.files.write_atomically", refuse)
     tried.until("ready")
     assert tried.stored["processes"]["serve"]["state"] == "ready"
 
@@ -178,7 +178,7 @@ def test_on_a_full_disk_no_child_is_killed_for_its_silence_or_for_not_being_read
 
 def test_a_child_whose_log_cannot_be_opened_waits_for_space(stage, monkeypatch):
     tried = stage(Child("audit", python(SLEEPS), never))
-    monkeypatch.setattr(supervise, "Process", refuse)
+    monkeypatch.setattr(supervise, "start_child", refuse)
     tried.supervisor.start()
     assert tried.state() == NO_ROOM
 
@@ -212,7 +212,7 @@ def test_the_status_says_that_the_disk_is_full_though_nobody_can_write_it_down(s
 
 def test_down_needs_no_room(shop, monkeypatch, capsys):
     monkeypatch.setattr(disk, "LEAST", 1 << 62)
-    monkeypatch.setattr("headrace.atomic_file.write_whole", refuse)
+    monkeypatch.setattr("headrace.files.write_atomically", refuse)
     assert main(["down"]) == 0
     assert "Nothing was running." in capsys.readouterr().err
 

@@ -104,7 +104,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
         features.write(MODEL)
     (shop_folder / "risk.py").write_text(SCORE)
     with small_disk(shop_folder / ".headrace", MEGABYTES) as disk:
-        headrace(shop_folder, "model", "add", "risk", "risk.py", "--promote")
+        headrace(shop_folder, "model", "add", "risk", "risk.py", "--allow-code", "--promote")
         shop = project.load(shop_folder)
         (view,) = shop.views
         headrace(shop_folder, "up", "--detach", "--port", "0")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -21,6 +23,47 @@ def test_the_messages_of_a_module_are_sound(module):
     found = [f"{module}:{problem.line}: {problem.text}" for problem in lint(source, errors.CODES, KINDS)]
     # The worlds of a demo have never one payment, card or label.
     assert [each for each in found if not ("examples/headrace_demo" in each and "show_count" in each)] == []
+
+
+ACTED_ON = (
+    "cli/",
+    "ingest/files/",
+    "ingest/send/",
+    "training/",
+    "models/formats/",
+    "config/config.py",
+    "models/roles.py",
+    "serve/access.py",
+)
+"""Modules whose errors are about what somebody has written or named, and can mend."""
+REFUSALS = {"ConfigError", "DataError", "ProjectError", "UsageError"}
+WITH_ADVICE = {
+    "--all means all of them: leave the others out.",
+    "--last is of the log: say --live with it.",
+    "--raw takes lines as they are: JSON lines alone, and without --rebase.",
+    "--state-budget is for an outage: say --outage with it.",
+    "--value mends the one letter that is named.",
+    "Dropping cannot be undone: say --yes.",
+    "Name one letter, as PARTITION/OFFSET.",
+    "Removing cannot be undone: say --yes, or --dry-run to see what would go.",
+    "Say --json or --csv, not both.",
+    "The producer is closed; the event was not taken.",
+}
+"""Messages that say themselves what to do, or that only a program can do something about."""
+
+
+def is_refusal(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFUSALS
+
+
+@pytest.mark.parametrize(
+    "module", [each for each in MODULES if each.removeprefix("src/headrace/").startswith(ACTED_ON)]
+)
+def test_an_error_that_a_user_can_act_on_says_what_to_do(module):
+    calls = [node for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))) if is_refusal(node)]
+    hintless = [call for call in calls if "hint" not in {each.arg for each in call.keywords}]
+    without = {ast.unparse(call.args[1]).strip("'") for call in hintless}
+    assert without <= WITH_ADVICE
 
 
 def test_every_error_code_is_raised_somewhere():

@@ -14,8 +14,11 @@ import headrace as hr
 from headrace.clock import MINUTE, SECOND, micros, show_time
 from headrace.codec.json.read import decoder
 from headrace.errors import DataError, DiskFullError, UsageError
+from headrace.ingest.files.columns import Columns
+from headrace.ingest.files.rows import SourceRow, read_rows
+from headrace.ingest.files.source import Source
 from headrace.ingest.send.delivery import Pace, Sent, Wish, send
-from headrace.ingest.send.source import Source, source
+from headrace.ingest.send.pipe import open_source
 from headrace.log import MemoryLog
 from headrace.testing import FakeClock
 from headrace.types.field_types import Struct, schema_of
@@ -31,11 +34,15 @@ GOOD = [
 
 def lines(*rows: object) -> Source:
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    return Source("p.jsonl", "jsonl", None, "\n".join(texts).encode())
+    return Source("p.jsonl", "jsonl", content="\n".join(texts).encode())
 
 
 def table(text: str, **more: Any) -> Source:
-    return Source("p.csv", "csv", None, text.encode(), **more)
+    return Source("p.csv", "csv", content=text.encode(), **more)
+
+
+def rows_of(given: Source, schema: Struct) -> list[SourceRow]:
+    return list(read_rows(given, Columns(schema)))
 
 
 class Trial:
@@ -208,7 +215,7 @@ def test_a_cell_is_read_strictly_by_its_type(annotation, good, bad):
     read = decoder(schema)
 
     def cell(text: str) -> object:
-        (row,) = table('value,pad\n"' + text.replace('"', '""') + '",1\n').rows(schema)
+        (row,) = rows_of(table('value,pad\n"' + text.replace('"', '""') + '",1\n'), schema)
         decoded = read(row.value) if row.fault is None else None
         return None if decoded is None or decoded.row is None else decoded.row["value"]
 
@@ -219,7 +226,7 @@ def test_a_cell_is_read_strictly_by_its_type(annotation, good, bad):
 
 def test_an_empty_cell_is_null_where_null_may_be():
     schema = schema_of({"a": int | None, "b": str | None, "c": str})
-    (row,) = table("a,b,c\n,,\n").rows(schema)
+    (row,) = rows_of(table("a,b,c\n,,\n"), schema)
     assert decoder(schema)(row.value).row == {"a": None, "b": None, "c": ""}
 
 
@@ -257,7 +264,7 @@ def test_a_row_with_too_few_cells_is_a_bad_row(trial):
 
 def test_a_file_in_another_encoding_is_refused(trial):
     with pytest.raises(DataError, match="not UTF-8"):
-        trial.send(Source("p.csv", "csv", None, "id,card,amount,at\né,4,1,2\n".encode("latin-1")))
+        trial.send(Source("p.csv", "csv", content="id,card,amount,at\né,4,1,2\n".encode("latin-1")))
 
 
 # Parquet.
@@ -272,14 +279,14 @@ def parquet(tmp_path):
     def write(**columns: tuple[list[object], object]) -> Source:
         made = {name: pa.array(values, kind) for name, (values, kind) in columns.items()}
         pq.write_table(pa.table(made), tmp_path / "p.parquet")
-        return source(str(tmp_path / "p.parquet"))
+        return open_source(str(tmp_path / "p.parquet"))
 
     return write
 
 
 def read_back(given: Source, schema: Struct) -> list[dict[str, object] | None]:
     decode = decoder(schema)
-    return [decode(row.value).row if row.fault is None else None for row in given.rows(schema)]
+    return [decode(row.value).row if row.fault is None else None for row in rows_of(given, schema)]
 
 
 def test_parquet_columns_become_what_their_fields_are(parquet):
@@ -325,7 +332,7 @@ def test_parquet_columns_become_what_their_fields_are(parquet):
 def test_a_parquet_value_without_a_json_form_is_a_bad_row(parquet):
     given = parquet(a=([float("nan"), 1.0], None), b=([1, 2], None))
     schema = schema_of({"a": float, "b": int})
-    first, second = given.rows(schema)
+    first, second = rows_of(given, schema)
     assert first.fault is not None
     assert first.fault.place == "p.parquet, row 1"
     assert second.fault is None
@@ -335,17 +342,17 @@ def test_parquet_timestamps_without_a_time_zone_are_refused(parquet):
     import pyarrow as pa
 
     with pytest.raises(DataError, match="have no time zone"):
-        list(parquet(at=([0], pa.timestamp("us"))).rows(schema_of({"at": hr.Timestamp})))
+        rows_of(parquet(at=([0], pa.timestamp("us"))), schema_of({"at": hr.Timestamp}))
 
 
 def test_a_parquet_file_without_a_required_column_is_refused(parquet):
     with pytest.raises(DataError, match="no column for the required field 'card'"):
-        list(parquet(crad=(["a"], None)).rows(schema_of({"card": str})))
+        rows_of(parquet(crad=(["a"], None)), schema_of({"card": str}))
 
 
 def test_bytes_that_are_not_parquet_are_refused():
     with pytest.raises(DataError, match="not Parquet"):
-        list(Source("p.parquet", "parquet", None, b"hello").rows(schema_of({"card": str})))
+        rows_of(Source("p.parquet", "parquet", content=b"hello"), schema_of({"card": str}))
 
 
 # Files.
@@ -355,19 +362,21 @@ def test_bytes_that_are_not_parquet_are_refused():
     ("name", "format"),
     [("a.jsonl", "jsonl"), ("a.NDJSON", "jsonl"), ("a.json", "jsonl"), ("a.csv", "csv"), ("a.pq", "parquet")],
 )
-def test_the_ending_of_a_name_says_its_format(name, format):
-    assert source(name).format == format
-    assert source(name, "csv").format == "csv"
+def test_the_ending_of_a_name_says_its_format(tmp_path, name, format):
+    (tmp_path / name).touch()
+    assert open_source(str(tmp_path / name)).format == format
+    assert open_source(str(tmp_path / name), "csv").format == "csv"
 
 
-def test_a_name_without_a_known_ending_is_refused():
+def test_a_name_without_a_known_ending_is_refused(tmp_path):
+    (tmp_path / "payments.txt").touch()
     with pytest.raises(UsageError, match="format of the file is not known"):
-        source("payments.txt")
+        open_source(str(tmp_path / "payments.txt"))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError) as caught:
-        list(source(str(tmp_path / "none.jsonl")).rows(PAYMENTS.schema))
+        rows_of(open_source(str(tmp_path / "none.jsonl")), PAYMENTS.schema)
     assert caught.value.code == "bad-file"
 
 

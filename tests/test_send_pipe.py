@@ -18,10 +18,11 @@ from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.config import config as configuration
 from headrace.errors import DataError
+from headrace.ingest.files.source import Source
 from headrace.ingest.send import pipe
 from headrace.ingest.send.delivery import Pace, Wish, send
 from headrace.ingest.send.interruption import Interruption
-from headrace.ingest.send.source import Source, source
+from headrace.ingest.send.pipe import open_source
 from headrace.log import MemoryLog
 from headrace.topics import open_log
 
@@ -110,7 +111,7 @@ def test_a_row_is_in_the_log_while_its_producer_goes_on(stdin, format):
         lambda: until(lambda: log.sizes == [1, 1]),
     )
     with Interruption() as interruption:
-        given = source("-", format, interruption=interruption)
+        given = open_source("-", format, interruption=interruption)
         assert send(given, VISITS, log, "visits", wish=Wish(linger=0)).sent == 2
     producer.join()
 
@@ -119,7 +120,7 @@ def test_rows_that_come_together_are_appended_together(stdin):
     log = Batches()
     producer = Producer(stdin, *[lambda: os.write(stdin, line(1))] * 3)
     with Interruption() as interruption:
-        assert deliver(source("-", interruption=interruption), log) == 3
+        assert deliver(open_source("-", interruption=interruption), log) == 3
     producer.join()
     assert log.sizes == [3]
 
@@ -131,7 +132,7 @@ def test_a_named_pipe_is_read_as_it_is_written(tmp_path):
     write = os.open(path, os.O_RDWR)
     producer = Producer(write, lambda: os.write(write, line(1)), lambda: until(lambda: log.sizes == [1]))
     with Interruption() as interruption:
-        given = source(str(path), interruption=interruption)
+        given = open_source(str(path), interruption=interruption)
         assert send(given, VISITS, log, "visits", wish=Wish(linger=0)).sent == 1
     producer.join()
 
@@ -140,7 +141,7 @@ def test_the_last_line_of_a_pipe_needs_no_end(stdin):
     log = Batches()
     producer = Producer(stdin, lambda: os.write(stdin, line(1) + line(2).rstrip()))
     with Interruption() as interruption:
-        assert deliver(source("-", interruption=interruption), log) == 2
+        assert deliver(open_source("-", interruption=interruption), log) == 2
     producer.join()
 
 
@@ -149,7 +150,7 @@ def test_rows_before_a_bad_one_of_a_pipe_are_sent(stdin):
     bad = b"{\n"
     producer = Producer(stdin, lambda: os.write(stdin, line(1) + bad), lambda: until(lambda: log.sizes == [1]))
     with Interruption() as interruption, pytest.raises(DataError) as caught:
-        send(source("-", interruption=interruption), VISITS, log, "visits", wish=Wish(linger=0))
+        send(open_source("-", interruption=interruption), VISITS, log, "visits", wish=Wish(linger=0))
     producer.join()
     assert (caught.value.where, log.sizes) == ("stdin:2", [1])
 
@@ -158,7 +159,7 @@ def test_a_pipe_that_stops_being_csv_ends_after_what_was(stdin):
     log = Batches()
     producer = Producer(stdin, lambda: os.write(stdin, f'id,at\nv1,{AT}\n"v2,{AT}\n'.encode()))
     with Interruption() as interruption, pytest.raises(DataError, match="not CSV"):
-        deliver(source("-", "csv", interruption=interruption), log)
+        deliver(open_source("-", "csv", interruption=interruption), log)
     producer.join()
     assert log.sizes == [1]
 
@@ -177,7 +178,7 @@ def test_ctrl_c_sends_the_whole_rows_of_a_pipe(stdin, format, text, whole):
     log, done = Batches(), threading.Event()
     producer = Producer(stdin, lambda: os.write(stdin, text), press_ctrl_c, lambda: until(done.is_set))
     with Interruption() as interruption:
-        assert deliver(source("-", format, interruption=interruption), log) == whole
+        assert deliver(open_source("-", format, interruption=interruption), log) == whole
         assert interruption.has_come()
     done.set()
     producer.join()
@@ -190,7 +191,7 @@ def test_ctrl_c_at_a_rate_sends_what_was_due(stdin):
     )
     with Interruption() as interruption:
         pace = Pace(0.001, nap=interruption.wait, is_over=interruption.has_come)
-        given = source("-", interruption=interruption)
+        given = open_source("-", interruption=interruption)
         assert send(given, VISITS, log, "visits", wish=Wish(rate=0.001), pace=pace).sent == 1
     producer.join()
 
@@ -202,7 +203,7 @@ def test_half_a_line_is_not_sent_when_ctrl_c_ends_its_producer_first(stdin, monk
     presser = threading.Thread(target=press_ctrl_c)
     with Interruption() as interruption:
         presser.start()
-        assert deliver(source("-", interruption=interruption), Batches()) == 1
+        assert deliver(open_source("-", interruption=interruption), Batches()) == 1
     presser.join()
 
 
@@ -317,10 +318,10 @@ def test_columns_of_a_pipe_that_are_no_fields_are_named(stdin, capsys):
 def test_there_is_an_error_where_there_is_no_stdin(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(DataError, match="no stdin"):
-        source("-")
+        open_source("-")
 
 
 def test_stdin_that_is_no_file_is_read_whole(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line(1))))
     with Interruption() as interruption:
-        assert deliver(source("-", interruption=interruption), Batches()) == 1
+        assert deliver(open_source("-", interruption=interruption), Batches()) == 1

@@ -6,11 +6,13 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +22,12 @@ from headrace.errors import ConfigError, HeadraceError, ProjectError
 from headrace.log import MemoryLog
 from headrace.processes import log_file, process_identity, state_folder
 from headrace.processes.backoff import Backoff
-from headrace.processes.child import Child, Process
+from headrace.processes.child import ChildProcess
 from headrace.processes.process_identity import Identity
 from headrace.processes.signals import Signals
 from headrace.processes.state_folder import Place
 from headrace.supervisor import stack, up
+from headrace.supervisor.child import Child, start_child
 from headrace.supervisor.supervisor import Supervisor
 from headrace.testing import FakeClock
 
@@ -53,7 +56,7 @@ def until(condition: Callable[[], object], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
-def collected(running: Process) -> None:
+def collected(running: ChildProcess) -> None:
     until(lambda: running.code() is not None)
 
 
@@ -377,21 +380,37 @@ def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
     assert (text.count("one starts ---"), text.count("hello"), text.count("exited with code 0")) == (2, 2, 2)
 
 
+def test_nobody_but_the_user_may_read_the_logs(stage):
+    tried = stage(Child("one", python("print('hello')"), never))
+    before = os.umask(0o022)
+    try:
+        tried.supervisor.start()
+        tried.until("restarting")
+        log = tried.where.log("one")
+        assert log_file.rotate(log, largest=1) is True
+    finally:
+        os.umask(before)
+    logs = list(log.parent.iterdir())
+    assert {file.name for file in logs} >= {"one.log", "one.log.1"}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in logs} == {0o600}
+
+
 # The process that supervises, alone and against others.
 
 SUPERVISES = """
 import sys, time
 from pathlib import Path
-from headrace.supervisor import place, up
-from headrace.processes.child import Child, Process
+from headrace.processes import state_folder
+from headrace.supervisor import up
+from headrace.supervisor.child import Child
 from headrace.processes.signals import Signals
 from headrace.supervisor.supervisor import Supervisor
 
-where = place.Place(Path(sys.argv[1]))
+where = state_folder.Place(Path(sys.argv[1]))
 is_ready = {} if sys.argv[3] == "ready" else None
 child = Child("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: is_ready)
 say = lambda line: print(line, flush=True)
-with place.locked(where), Signals() as signals:
+with state_folder.locked(where), Signals() as signals:
     up.keep(Supervisor([child], where, say=say), signals, say=say, watch=lambda _: None, began=time.monotonic())
 sys.exit(130 if signals.interrupted else 0)
 """
@@ -454,7 +473,7 @@ def test_sigterm_while_a_child_is_starting_ends_everything(supervising, where):
 
 
 def test_a_child_whose_pid_was_not_written_before_the_supervisor_was_killed_is_ended_by_the_next(where):
-    running = Process(Child("one", python(SLEEPS), at_once), where)
+    running = start_child(Child("one", python(SLEEPS), at_once), where)
     try:
         state_folder.write_status(where, {"state": "starting", "processes": {"one": {"state": "waiting", "pid": None}}})
         assert state_folder.recorded(where) == []
@@ -516,6 +535,15 @@ def test_the_lock_of_a_killed_supervisor_is_free(supervising, where):
         assert state_folder.holder(where) == process_identity.identify(os.getpid())
 
 
+def test_the_next_supervisor_after_a_killed_one_says_that_its_children_are_starting(supervising, where):
+    supervising(SLEEPS).kill()
+    (left,) = (state_folder.read_status(where) or {})["processes"].values()
+    assert left["state"] == "ready", "the killed one wrote nothing more"
+    supervising(SLEEPS, "starting")
+    (now,) = (state_folder.read_status(where) or {})["processes"].values()
+    assert (now["state"], now["pid"] != left["pid"]) == ("starting", True)
+
+
 def test_a_signal_is_sent_to_no_process_but_the_one_recorded(where):
     me = process_identity.identify(os.getpid())
     assert me is not None
@@ -540,22 +568,25 @@ def test_an_exited_child_that_nobody_collected_is_not_alive():
 @pytest.mark.parametrize(
     ("state", "command", "known"), [("S", b"a\0b\0", True), ("S", b"", False), ("Z", b"a\0", False)]
 )
-def test_a_process_that_is_not_yet_or_no_longer_its_command_has_no_identity(tmp_path, state, command, known):
-    for folder in ("self", "7"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "stat").write_text(f"7 (odd ) name) {state} " + " ".join(map(str, range(4, 40))))
+def test_a_process_that_is_not_yet_or_no_longer_its_command_has_no_identity(
+    tmp_path, monkeypatch, state, command, known
+):
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(f"7 (odd ) name) {state} " + " ".join(map(str, range(4, 50))))
+    (tmp_path / "7" / "status").write_text("")
     (tmp_path / "7" / "cmdline").write_bytes(command)
-    (tmp_path / "sys/kernel/random").mkdir(parents=True)
-    (tmp_path / "sys/kernel/random/boot_id").write_text("boot\n")
-    assert process_identity.identify(7, tmp_path) == (Identity(7, "boot/22", "a b") if known else None)
+    (tmp_path / "stat").write_text("btime 1000\n")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    start = f"{22 / os.sysconf('SC_CLK_TCK'):.2f}"
+    assert process_identity.identify(7) == (Identity(7, start, "a b") if known else None)
 
 
-def test_a_process_is_identified_without_proc_too(tmp_path):
-    me = process_identity.identify(os.getpid(), tmp_path)
+def test_an_identity_stays_when_the_clock_is_set_and_a_pid_that_nobody_has_has_none(monkeypatch):
+    me, machine = process_identity.identify(os.getpid()), psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: machine + 3600)
     assert me is not None
-    assert (me, me.pid) == (process_identity.identify(os.getpid(), tmp_path), os.getpid())
-    assert "pytest" in me.command or "python" in me.command
-    assert process_identity.identify(2**22 + 1, tmp_path) is None
+    assert process_identity.identify(os.getpid()) == me
+    assert process_identity.identify(2**22 + 1) is None
 
 
 def test_a_torn_status_file_is_no_status(where):

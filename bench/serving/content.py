@@ -28,7 +28,8 @@ from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.project import Project
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.tiles.run_choice import FIRST_RUN
 from headrace.topics import STATUS, open_log, topics
 from headrace.topics import create as create_topics

@@ -24,7 +24,9 @@ from headrace.clock import SystemClock
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader
 from headrace.store.lmdb.store import LmdbStore
-from headrace.tiles.changelog import ProgressRow, Row, decode
+from headrace.tiles.changelog import ProgressRow, Row
+from headrace.tiles.changelog_format import decode
+from headrace.tiles.fold import folds
 from headrace.tiles.run_choice import FIRST_RUN
 
 TILES, BATCH = 3, 20_000
@@ -40,6 +42,7 @@ def keys(quick: bool) -> list[Result]:
         readers = {}
         for count in (few, many):
             store = stack.enter_context(LmdbStore(Path(folder) / f"{count}"))
+            store.fold_with(folds(plan))
             readers[count] = Reader(plan, store)
             _fill(store, plan, (decode(each.key, each.value) for each in messages(plan.tile_sets[0], held[count])))
         timed = [

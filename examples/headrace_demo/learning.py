@@ -1,21 +1,23 @@
 """From files to a model that answers, as anybody would do it: the verbs, one after the other.
 
-They run in one process, so that Spark starts once: `python -m headrace_demo.learning`, in the project's folder. It
-begins with the first line that it is sent, so that Spark starts while history is written. When it ends, Spark does.
+They run in one process, so that Spark starts once: `python -m headrace_demo.learning FOLDER`. It
+begins when its input ends, so that Spark starts while history is written. When it ends, Spark does.
 """
 
 from __future__ import annotations
 
+import os
 import runpy
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.cli.output import data
 from headrace.errors import MachineError
+from headrace.processes.child import ChildProcess
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -43,23 +45,17 @@ def learn(
     Services(project.config, say).start()
     log, root = state_folder.place(project.config).log("learning"), project.config.root
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "headrace_demo.learning"]
-    with log.open("w") as said:
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, stderr=said, text=True) as child:
-            try:
-                written = write()
-            except BaseException:
-                child.kill()
-                raise
-            if child.stdin is not None:
-                child.stdin.write("\n")
-                child.stdin.close()
-            for line in child.stdout or ():
-                say(line.rstrip())
-                if line.startswith(SHOWN):
-                    filled()
-    if child.returncode:
+    command = [sys.executable, "-m", "headrace_demo.learning", str(root)]
+    with log.open("w") as said, ChildProcess(command, input=PIPE, output=PIPE, errors=said) as child:
+        written = write()
+        if child.stdin is not None:
+            child.stdin.close()
+        for line in map(bytes.decode, child.stdout or ()):
+            say(line.rstrip())
+            if line.startswith(SHOWN):
+                filled()
+        code = child.wait()
+    if code:
         raise MachineError("start-failed", "The demo could not train its model.", got=log.read_text()[-2_000:])
     return written
 
@@ -75,6 +71,7 @@ def main() -> None:
         "headrace backfill": lambda: backfill.command.main([], standalone_mode=False),
         SHOWN.removeprefix("$ "): lambda: runpy.run_path(TRAIN, run_name="__main__"),
     }
+    os.chdir(sys.argv[1])
     sys.path.insert(0, str(Path.cwd()))
     with session_of(project.load(Path.cwd()), None, "demo"):
         sys.stdin.readline()

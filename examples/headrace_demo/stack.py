@@ -118,7 +118,10 @@ def included(reader: Reader, view: View, key: str | Sequence[str], moment: int, 
             return answer
         if time.monotonic() > deadline:
             got = f"as of {answer['as_of']}"
-            raise MachineError("no-answer", f"The pipeline did not catch up within {patience:.0f} s.", got=got)
+            hint = "See `headrace status`, and `headrace logs` for what was said."
+            raise MachineError(
+                "no-answer", f"The pipeline did not catch up within {patience:.0f} s.", got=got, hint=hint
+            )
         time.sleep(0.1)
 
 

@@ -16,10 +16,10 @@ from types import MappingProxyType
 
 POINTS: Mapping[str, str] = MappingProxyType(
     {
-        # A small file that is replaced whole (`whole`).
-        "whole.write.before": "Nothing is written yet; the old file is in place.",
-        "whole.rename.before": "The new text lies in a file beside the old one.",
-        "whole.rename.after": "The new file is in place.",
+        # A small file that is replaced whole (`files`).
+        "file.write.before": "Nothing is written yet; the old file is in place.",
+        "file.rename.before": "The new text lies in a file beside the old one.",
+        "file.rename.after": "The new file is in place.",
         # The embedded log (`log`).
         "log.topic.before": "A new topic's file is there and empty.",
         "log.topic.after": "A new topic's file has its tables.",

@@ -24,6 +24,7 @@ from pathlib import Path
 from headrace.errors import MachineError
 
 PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
 
 OLDEST_JAVA = 17
 INSTALL_JAVA = (
@@ -169,12 +170,13 @@ def limit_memory(share: float) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (int(size * share), int(size * share)))
 
 
-def end_with(parent: int) -> None:
+def end_with(parent: int, number: int = signal.SIGKILL) -> None:
     """Let the kernel end this process with the one that started it, also while a library holds the interpreter."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        _LIBC.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    # It may have died before.
     if os.getppid() != parent:
-        sys.exit(0)
+        os._exit(0)
 
 
 def show_bytes(count: int) -> str:

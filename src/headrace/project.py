@@ -199,7 +199,8 @@ def _execute(file: Path, limit: int) -> ModuleType:
     except (SyntaxError, ValueError) as cause:
         line = getattr(cause, "lineno", None)
         message = f"The features file is not valid Python: {getattr(cause, 'msg', cause)}."
-        raise ProjectError("broken-features", message, where=f"{place}:{line}" if line else place) from None
+        hint = "Mend the line that is named."
+        raise ProjectError("broken-features", message, where=f"{place}:{line}" if line else place, hint=hint) from None
     module = ModuleType(MODULE)
     module.__file__ = str(file)
     sys.modules[MODULE] = module

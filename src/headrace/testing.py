@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
 
 from headrace.clock import DAY, MINUTE, SECOND, duration, micros
-from headrace.codec.wire import encoder
 from headrace.define.dimension import Dimension, Keyed, Row, value_at
 from headrace.define.dimension_rows import rows_of
 from headrace.define.feature_set import FeatureSet
@@ -24,6 +24,7 @@ from headrace.errors import DataError, did_you_mean, shown
 from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
 from headrace.meaning.exact import Key, Mode
+from headrace.meaning.message import MessageWriter
 from headrace.meaning.reference import Outcome
 from headrace.meaning.verdict import VERDICTS, Judgement
 from headrace.plan.build import build
@@ -75,16 +76,15 @@ def record(
     >>> record(clicks, user="ann", at="2026-01-01T00:00:00Z").value
     b'{"user":"ann","at":"2026-01-01T00:00:00Z"}'
     """
-    known = [field.name for field in stream.schema]
-    for name in fields:
-        if name not in known:
-            message = f"Stream {stream.name!r} has no such field."
-            raise DataError("bad-record", message, got=shown(name), hint=did_you_mean(name, known))
+    writer = _writer(stream)
+    text, (row, _) = writer.read_fields(fields)
     happened = micros(fields.get(stream.event_time), f"field {stream.event_time!r}")
     arrived = happened if arrived_at is None else micros(arrived_at, "an arrival")
-    key = None if stream.key is None else str(fields[stream.key]).encode()
-    value = encoder(stream)(fields)
+    value, key = writer.value(text, row or {}), writer.key(row)
     return Record(stream.name, partition, -1, arrived, key, value, tuple((headers or {}).items()))
+
+
+_writer = lru_cache(maxsize=64)(MessageWriter)
 
 
 @check_call

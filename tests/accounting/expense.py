@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FIXTURE = " (fixture)"
+"""How the name of a fixture ends."""
 SHARED = "fixtures"
 """The folder of the fixtures that all tests share."""
 
@@ -18,6 +20,11 @@ class Expense:
     cpu: float
     outcome: str = "passed"
     is_prove: bool = False
+
+    @property
+    def is_fixture(self) -> bool:
+        """Whether it is a fixture that several tests share, and no test."""
+        return self.name.endswith(FIXTURE)
 
 
 def folder_of(name: str) -> str:
@@ -42,7 +49,7 @@ def fixture_name(place: str, name: str, param: str | None) -> tuple[str, str]:
     >>> fixture_name("tests/conformance", "result", "batch")
     ('tests/conformance::result[batch] (fixture)', 'conformance')
     """
-    label = f"{place}::{name}" + (f"[{param}]" if param is not None else "") + " (fixture)"
+    label = f"{place}::{name}" + (f"[{param}]" if param is not None else "") + FIXTURE
     if place in ("", "tests"):
         return label, SHARED
     return label, folder_of(place if place.endswith(".py") or "::" in place else f"{place}/conftest.py")

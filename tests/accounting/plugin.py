@@ -1,5 +1,7 @@
 """The pytest plugin that keeps the account: `--account FILE` writes it, `--budgets FILE` fails a run that is too dear.
 
+`--least-tests FILE` fails a whole run that has fewer tests than the file says, so that none is lost when files move.
+
 Every process of pytest-xdist books what its tests use; the one that started them adds up. A fixture that several tests
 share is booked under its own name, and not under the test that happens to be the first.
 """
@@ -18,7 +20,7 @@ import pytest
 from tests.accounting.cpu import ProcessTree, read_machine, time_loop
 from tests.accounting.expense import Expense, fixture_name, folder_of
 from tests.accounting.report import Account
-from tests.accounting.rules import find_excess, read_budgets
+from tests.accounting.rules import find_excess, find_missing, read_budgets
 from tests.budget import run_seed
 
 SMALL = 0.1
@@ -30,10 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("accounting")
     group.addoption("--account", metavar="FILE", help="write what each test used to this file")
     group.addoption("--budgets", metavar="FILE", help="fail a run that used more than this file allows")
+    group.addoption("--least-tests", metavar="FILE", help="fail a whole run of fewer tests than this file says")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--account") or config.getoption("--budgets"):
+    if any(map(config.getoption, ("--account", "--budgets", "--least-tests"))):
         config.pluginmanager.register(Accountant(config), "accountant")
 
 
@@ -125,10 +128,14 @@ class Accountant:
         self.account = self._close(cpu)
         if file := self._config.getoption("--account"):
             self.account.write(self._config.rootpath / file)
+        faults: dict[str, str] = {}
         if budgets := self._config.getoption("--budgets"):
             account = self.account
             excess = find_excess(account.entries, read_budgets(Path(budgets)), account.others, account.loop)
-            self._fail(session, excess)
+            faults |= {name: f"over its limit: {name} {sentence}" for name, sentence in excess.items()}
+        if (file := self._config.getoption("--least-tests")) and self._is_whole(session):
+            faults |= find_missing(self.account.entries, Path(file))
+        self._fail(session, faults)
 
     def _close(self, cpu: float) -> Account:
         began, machine, _, load = self._began
@@ -137,19 +144,25 @@ class Accountant:
         loads = (load, os.getloadavg()[0])
         return Account(run_seed(), seconds, cpu, loads, min(1.0, others), self._loop, tuple(self._entries))
 
-    def _fail(self, session: pytest.Session, excess: dict[str, str]) -> None:
+    def _is_whole(self, session: pytest.Session) -> bool:
+        """Whether every test was to run: none was chosen by a name or by the last run, and nothing ended it early."""
+        chosen = [self._config.getoption(name, None) for name in ("keyword", "deselect", "lf", "stepwise")]
+        ended = session.shouldstop or session.shouldfail
+        return not any(chosen) and not ended and session.exitstatus <= pytest.ExitCode.TESTS_FAILED
+
+    def _fail(self, session: pytest.Session, faults: dict[str, str]) -> None:
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        for name, sentence in excess.items():
+        for name, line in faults.items():
             place = (name.partition("::")[0], 0, name)
-            report = pytest.TestReport(name, place, {}, "failed", f"{name} {sentence}", "call")
+            report = pytest.TestReport(name, place, {}, "failed", line, "call")
             terminal.stats.setdefault("failed", []).append(report)
-        if excess and session.exitstatus == pytest.ExitCode.OK:
+        if faults and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        self.excess = excess
+        self.faults = faults
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("what it took")
         for line in self.account.lines():
             terminalreporter.line(line)
-        for name, sentence in getattr(self, "excess", {}).items():
-            terminalreporter.line(f"over its limit: {name} {sentence}", red=True)
+        for line in getattr(self, "faults", {}).values():
+            terminalreporter.line(line, red=True)

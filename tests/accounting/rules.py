@@ -1,4 +1,4 @@
-"""The limits of a run: seconds of a test, CPU-seconds of a folder. What is over them fails the run, one line each.
+"""The limits of a run: seconds of a test, CPU-seconds of a folder, the least number of tests. A fault is one line.
 
 Seconds are stretched by what others use of the machine meanwhile. Both are stretched on a machine that is slower than
 the one on which the budgets were measured.
@@ -96,3 +96,12 @@ def find_excess(entries: Iterable[Expense], budgets: Budgets, others: float, loo
         elif used > (budget := budgets.folders[folder] * slow):
             found[folder] = f"used {used:.1f} CPU-seconds, and its budget is {budget:.3g}."
     return found
+
+
+def find_missing(entries: Iterable[Expense], file: Path) -> dict[str, str]:
+    """One line when the run had fewer tests than a file says; the file holds one number."""
+    least, count = int(file.read_text(encoding="utf-8")), sum(not entry.is_fixture for entry in entries)
+    if count >= least:
+        return {}
+    line = f"too few tests: {count} of at least {least}. Find those that were lost, or lower {file} on purpose."
+    return {"number of tests": line}

@@ -42,6 +42,11 @@ def test_tiles_merged_in_any_order_finish_in_the_defined_value(name: str, data: 
     assert asked.close(got, wanted, known(events)), (got, wanted)
 
 
+@every_name
+def test_every_aggregate_computes_the_values_of_many_rows_at_once(name: str) -> None:
+    assert AGGREGATES[name].compute_values is not Aggregate.compute_values
+
+
 @pytest.mark.parametrize("asked", AGGREGATE_CASES, ids=lambda asked: f"{asked}-{asked.input}")
 def test_nothing_finishes_in_the_defined_empty_value(asked: Aggregate) -> None:
     wanted = 0 if asked.name in ("count", "count_distinct", "sum", "decayed_sum") else None

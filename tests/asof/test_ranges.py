@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.asof.range_folds import Tree
-from headrace.asof.ranks import Ranks
-from headrace.asof.timeline import Chosen, Timeline, ragged
+from headrace.aggregate.columns.range_folds import Tree
+from headrace.aggregate.columns.ranges import Chosen, ragged
+from headrace.aggregate.columns.ranks import Ranks
+from headrace.asof.timeline import Timeline
 
 numbers = st.lists(st.integers(0, 20), max_size=60)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headrace.asof.column import carried
+from headrace.aggregate.columns import carried
 from headrace.asof.query import question
 from headrace.asof.values import Events, Moments, Places, answers
 from headrace.define.view import View

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from headrace.cli.init import create
 from headrace.cli.main import main
 from headrace.config import config as configuration
 from headrace.config.config import names
-from headrace.ingest.imports.scratch import scratch
+from headrace.ingest.import_scratch import scratch
 from headrace.meaning.verdict import count_verdicts, judge
 from headrace.topics import open_log
 from tests.moments import refuse_numbers_in
@@ -169,6 +170,46 @@ def test_an_import_that_is_killed_goes_on_where_it_was_and_loses_and_doubles_not
     found = stored(shop)
     assert sorted((row["partition"], row["offset"]) for row in found) == [(-1, at) for at in range(2_000)]
     assert {row["arrival"] for row in found} == {"assumed"}
+    assert sorted(int(row["id"][1:]) for row in stored(shop, "silver")) == list(range(2_000))
+
+
+def is_running(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.spark
+@pytest.mark.prove
+@pytest.mark.xdist_group("live")
+def test_an_import_that_is_interrupted_in_spark_leaves_no_process_and_no_traceback(shop, seed):
+    with (shop / "headrace.toml").open("a") as settings:
+        settings.write("\n[archive]\nmost = 500\n")
+    (shop / "old.csv").write_text(HEADER + rows(2_000))
+    arguments = ["old.csv", *OPTIONS, "--arrival-delay", "1s"]
+    assert ask(shop, *arguments)[0] == 0
+    commits = list((lake(shop) / "_delta_log").glob("*.json"))
+    process = start(shop, *arguments, "--again")
+    # Spark reads rows from its start on, and commits them batch by batch.
+    wanted, deadline = len(commits) + random.Random(seed).randrange(3), time.monotonic() + PATIENCE
+    spark = names(configuration.load()).path("run", "import-payments-spark.log")
+    before = spark.stat().st_mtime_ns
+    while spark.stat().st_mtime_ns == before or len(list((lake(shop) / "_delta_log").glob("*.json"))) < wanted:
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, said
+    assert "Interrupted." in said.splitlines()[-1]
+    assert "Traceback" not in said
+    assert "py4j" not in said
+    while is_running(process.pid):
+        assert time.monotonic() < deadline, "a process of the import is left"
+        time.sleep(0.01)
+    assert ask(shop, *arguments, "--again")[0] == 0
     assert sorted(int(row["id"][1:]) for row in stored(shop, "silver")) == list(range(2_000))
 
 

@@ -25,10 +25,11 @@ from headrace.cli.main import main
 from headrace.cli.tail import as_object
 from headrace.clock import HOUR, SystemClock, show_time
 from headrace.config import config as configuration
+from headrace.errors import ProjectError
 from headrace.log.record import Record
 from headrace.processes import process_identity, state_folder
-from headrace.processes.child import Child, Process
 from headrace.supervisor import services, stack, up
+from headrace.supervisor.child import Child, start_child
 from headrace.topics import open_log, topics
 from tests.moments import refuse_numbers_in
 
@@ -251,6 +252,23 @@ def serving(shop) -> Iterator[None]:
         server.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        ("2026-01-01T00:00:00Z", "As of 2026-01-01T00:00:00Z, 1.2 s ago (stale).\n"),
+        (None, "As of 2026-01-01T00:00:00Z, 1.2 s ago (stale).\n"),
+        (
+            "2025-12-31T23:59:00Z",
+            "As of 2026-01-01T00:00:00Z, 1.2 s ago; late events as of 2025-12-31T23:59:00Z (stale).\n",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("serving")
+def test_get_says_how_far_late_events_are_where_they_are_behind(ask, monkeypatch, late, said):
+    monkeypatch.setitem(ANSWER, "late_as_of", late)
+    assert ask("get", "card_activity", "card=a/b")[2] == said
+
+
 @pytest.mark.usefixtures("serving")
 def test_get_shows_values_and_says_how_fresh_they_are(ask, golden):
     code, out, err = ask("get", "card_activity", "card=a/b")
@@ -431,7 +449,7 @@ def test_up_refuses_a_port_that_is_taken_before_it_starts_anything(shop, ask, sm
 def test_up_ends_what_a_killed_one_left_behind(shop, ask, small):
     small(SLEEPS)
     where = state_folder.place(shop)
-    left = Process(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
+    left = start_child(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
     assert left.identity is not None
     state_folder.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
     thread = interrupt_when_ready(where, signal.SIGTERM)
@@ -473,6 +491,40 @@ def test_status_says_how_and_when_a_process_that_runs_again_was_killed(shop, ask
     assert {name: told[name] for name in exited} == exited
 
 
+@pytest.mark.parametrize(
+    ("state", "error"), [("hung", "It has done nothing for 301 s."), ("restarting", "RuntimeError: the lake is away.")]
+)
+def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, state, error):
+    well = {"state": "running", "ready": True, "since": "2026-01-01T00:00:00Z", "restarts": 0, "error": ""}
+    parts = {"pipeline": well, "archive": well | {"state": state, "ready": False, "restarts": 7, "error": error}}
+    says = f"Component archive is {state}: {error}"
+    alarm = {"kind": f"component_{state}", "since": show_time(SystemClock().now() - HOUR), "says": says}
+    with open_log(shop) as log:
+        log.create_topic("headrace.status", compacted=True)
+        log.append("headrace.status", json.dumps({"alarms": [alarm]}).encode(), key=b"process.spark")
+    running = start_child(
+        Child("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), state_folder.place(shop)
+    )
+    assert running.identity is not None
+    try:
+        with state_folder.locked(where := state_folder.place(shop)):
+            spark = {"state": "ready", "restarts": 0, "exit": None, "log": "", "components": parts}
+            spark, since = spark | running.identity._asdict(), show_time(SystemClock().now())
+            state_folder.write_status(where, {"state": "degraded", "since": since, "processes": {"spark": spark}})
+            code, out, _ = ask("status")
+            told = json.loads(ask("status", "--json")[1])
+    finally:
+        running.kill()
+        assert process_identity.gone([running.identity], within=10)
+        assert running.code() is not None
+    (row,) = (line for line in out.splitlines() if line.startswith("spark: archive"))
+    assert (code, out.startswith("shop: degraded")) == (1, True)
+    assert row.split(maxsplit=4)[2:4] == [state, "7"]
+    assert row.endswith(error)
+    assert f"alarm for 1h: {says}" in out
+    assert (told["state"], told["processes"]["spark"]["components"]) == ("degraded", parts)
+
+
 def test_logs_show_every_process_that_status_lists(shop, ask):
     where, record = state_folder.place(shop), {"state": "stopped", "since": 0, "restarts": 0, "exit": None, "log": ""}
     state_folder.write_status(
@@ -498,7 +550,8 @@ WHOLE = """
 import sys
 from headrace.cli.main import main
 from headrace.supervisor import stack
-from headrace.processes.child import Child, Process
+from headrace.processes.child import ChildProcess
+from headrace.supervisor.child import Child, start_child
 
 child = Child("serve", [sys.executable, "-S", "-c", sys.argv[1]], lambda *_: {"url": "http://here", "port": 80})
 stack.children = lambda *_, **__: [child]
@@ -525,6 +578,59 @@ def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, as
     assert ask("down") == (0, "", "Ended 2 processes.\n")
     code, out, _ = ask("status")
     assert (code, out.startswith("shop: stopped\n")) == (1, True)
+
+
+def test_of_two_that_are_started_at_the_same_time_one_wins_and_the_other_says_who_holds_the_project(shop):
+    gate = "import sys\nimport headrace.supervisor.up\nprint('here', flush=True)\nsys.stdin.readline()\n"
+    command = [sys.executable, "-c", gate + WHOLE, SLEEPS]
+    pipe = subprocess.PIPE
+    both = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(2)]
+    try:
+        assert [each.stdout.readline() for each in both] == ["here\n"] * 2
+        for each in both:
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        deadline = time.monotonic() + 30
+        while not (ended := [each for each in both if each.poll() is not None]):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        (loser,) = ended
+        (winner,) = (each for each in both if each is not loser)
+        said = loser.communicate()[1]
+        assert (loser.returncode, "code: already-running" in said) == (2, True)
+        assert f"got: pid {winner.pid}\n" in said
+        assert winner.poll() is None
+        assert state_folder.holder(state_folder.place(shop)) == process_identity.identify(winner.pid)
+        winner.send_signal(signal.SIGTERM)
+        said = winner.communicate(timeout=30)[1]
+        assert (winner.returncode, said.count("serve: starting"), said.splitlines()[-1]) == (0, 1, "stopped")
+    finally:
+        for each in both:
+            each.kill()
+            each.communicate()
+
+
+def test_of_two_that_are_detached_at_the_same_time_one_is_ready_and_the_other_fails(shop):
+    where, gate = state_folder.place(shop), threading.Barrier(2)
+    said, codes = (list[str](), list[str]()), [0, 0]
+
+    def start(number: int) -> None:
+        gate.wait()
+        try:
+            codes[number] = up.detach([sys.executable, "-c", WHOLE, SLEEPS], where, said[number].append)
+        except ProjectError as error:  # on a busy machine one may be so late that it sees the other at once
+            codes[number] = error.exit_code
+            said[number].append(f"  got: {error.got}")
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(codes) == [0, 2]
+    held = state_folder.holder(where)
+    assert held is not None
+    assert f"  got: pid {held.pid}" in said[codes.index(2)]
 
 
 def test_logs_show_what_processes_said_and_no_terminal_obeys_it(shop, ask):

@@ -80,6 +80,15 @@ def test_real_time_mode_on_the_embedded_log_is_refused_by_every_verb_that_would_
     golden("cli/real_time_embedded", err)
 
 
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("more", [(), ("--detach",)])
+def test_up_refuses_the_flag_for_real_time_mode_on_the_embedded_log(ask, golden, monkeypatch, more):
+    monkeypatch.setenv("HEADRACE_PIPELINE_MODE", "micro-batch")  # the flag goes before it, and is forgotten afterwards
+    code, out, err = ask("up", "--mode", "real-time", *more)
+    assert (code, out) == (2, "")
+    golden("cli/real_time_embedded", err)
+
+
 def test_a_project_elsewhere_can_be_named(shop, ask, monkeypatch):
     monkeypatch.chdir(shop.parent)
     assert ask("check")[0] == 2

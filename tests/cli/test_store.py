@@ -11,7 +11,8 @@ from headrace.cli.init import create
 from headrace.config.config import names
 from headrace.log import Message
 from headrace.store import LmdbStore, Materialiser, RedisStore
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.topics import open_log
 from tests.cli.asking import asking
 from tests.store.conftest import redis_server  # noqa: F401 - a fixture

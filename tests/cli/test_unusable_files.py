@@ -47,9 +47,30 @@ def test_a_data_folder_in_an_impossible_place_is_no_defect(monkeypatch, capsys, 
 
 
 @pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("data", IMPOSSIBLE)
+def test_check_says_that_a_data_folder_cannot_be_used(monkeypatch, capsys, data):
+    monkeypatch.setenv("HEADRACE_DATA", data)
+    assert main(["check"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "code: file-unusable" in said.err
+    assert "hint: " in said.err
+
+
+def test_check_leaves_no_data_folder_behind_and_keeps_one_that_is_there(shop, monkeypatch):
+    monkeypatch.setenv("HEADRACE_DATA", "new/data")
+    assert main(["check"]) == 0
+    assert not (shop / "new").exists()
+    (shop / "new" / "data").mkdir(parents=True)
+    assert main(["check"]) == 0
+    assert list((shop / "new" / "data").iterdir()) == []
+
+
+@pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize(
     "verb",
     [
+        ["check"],
         ["store", "rebuild"],
         ["import", "payments.jsonl", "--stream", "payments", "--arrived-at", "at"],
         ["dead-letters", "replay", "--all"],
@@ -80,6 +101,16 @@ def test_a_file_to_send_that_is_missing_is_named(capsys, name):
     assert "code: bad-file" in shown
     assert f"got: '{name}'" in shown
     assert "hint: " in shown
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet", "none"])
+def test_a_file_to_import_that_is_missing_is_named_with_what_to_do(capsys, name):
+    assert main(["import", name, "--stream", "payments", "--arrived-at", "at"]) == 2
+    shown = capsys.readouterr().err
+    assert "code: bad-file" in shown
+    assert f"got: '{name}'" in shown
+    assert "hint: Give the path of a file or folder that is there" in shown
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -128,6 +159,17 @@ def test_categories_that_are_no_json_are_refused(shop, capsys, content):
     shown = capsys.readouterr().err
     assert "The file of categories is not JSON." in shown
     assert "where: categories.json" in shown
+
+
+def test_a_model_of_python_is_added_only_with_allow_code_and_does_not_run_without(shop, capsys):
+    (shop / "features.py").write_text((shop / "features.py").read_text() + 'risk = hr.model("risk", fraud)\n')
+    (shop / "risk.py").write_text("open('ran', 'w')\ndef risk(row):\n    return 0.5\n")
+    assert main(["model", "add", "risk", "risk.py"]) == 2
+    shown = capsys.readouterr().err
+    assert "code: code-not-allowed" in shown
+    assert "--allow-code" in shown
+    assert not (shop / "ran").exists()
+    assert not list(shop.rglob("model.json"))
 
 
 @pytest.mark.parametrize("folder", ["payments.jsonl/shop", "/proc/shop", "/sys/shop"])

@@ -23,7 +23,8 @@ from headrace.meaning.exact import Key
 from headrace.meaning.reference import Outcome, contributing
 from headrace.plan.model import Partial, TileSet
 from headrace.read.reader import Reader
-from headrace.tiles.changelog import TileRow, decode
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.changelog_format import decode
 from tests.aggregate.cases import same
 from tests.conformance.cases import EVERYTHING, cases_by_key
 from tests.conformance.definitions import GAP

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
 from headrace.testing import MemoryLog
-from headrace.tiles.changelog import TileRow, decode, encode
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.changelog_format import decode, encode
 from headrace.tiles.run_choice import FIRST_RUN
 from tests.conformance.compare import Content, Meaning
 from tests.conformance.definitions import PARTITIONS

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.store import MemoryStore
-from headrace.tiles.changelog import ProgressRow, decode
+from headrace.tiles.changelog import ProgressRow
+from headrace.tiles.changelog_format import decode
 from tests.conformance.conftest import CASES
 
 pytestmark = pytest.mark.generated

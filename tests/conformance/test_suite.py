@@ -14,7 +14,8 @@ from headrace.meaning.reference import Outcome
 from headrace.meaning.verdict_names import VERDICTS
 from headrace.read.reader import Reader
 from headrace.store import MemoryStore
-from headrace.tiles.changelog import Row, TileRow, decode, encode
+from headrace.tiles.changelog import Row, TileRow
+from headrace.tiles.changelog_format import decode, encode
 from tests.budget import examples
 from tests.conformance.cases import Case, records_of
 from tests.conformance.compare import Identity, Meaning, folded, row_differences, tile_differences, value_differences

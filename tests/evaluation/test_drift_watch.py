@@ -22,7 +22,7 @@ from headrace.evaluation.alerts import tell
 from headrace.evaluation.cells import Cells
 from headrace.evaluation.drift_watch import Done, Watched, do, watch
 from headrace.evaluation.pass_table import Looks
-from headrace.evaluation.spreads import SpreadTable
+from headrace.evaluation.spreads import SpreadTable, references
 from headrace.log import MemoryLog
 from headrace.spark.evaluation.outcomes import Seen
 from headrace.spark.evaluation.spreads import score_reference
@@ -197,6 +197,22 @@ def test_every_incident_is_listed_page_by_page(world, monkeypatch, tmp_path):
     rest = asked(world, "incidents", "list", "--after", every[19]).output
     assert [name in rest for name in every] == [not each for each in first]
     assert asked(world, "incidents", "list", "--after", "nothing").exception.code == "not-found"
+
+
+@pytest.mark.parametrize("verb", [["incidents", "list"], ["drift", "--no-look"]], ids=" ".join)
+def test_a_model_that_has_no_version_yet_is_left_out_and_hides_no_other(world, monkeypatch, verb):
+    world.write(range(60 * 24), changed)
+    (found,) = world.watch().incidents
+    risks = {1: {"amount": AMOUNT, SCORE: score_reference()}}
+    monkeypatch.setattr(drift_watch, "references", lambda *of: risks if of[1].name == "risk" else references(*of))
+    monkeypatch.setenv("HEADRACE_DRIFT_WATCH", "all")
+    young = 'import headrace as hr\nyoung = hr.model("young", risk.features, stream=payments)\n'
+    with (world.folder / "features.py").open("a") as features:
+        features.write(young)
+    said = asked(world, *verb)
+    assert said.exception is None
+    assert found.id in said.stdout
+    assert "Model 'young' has no version yet, and is left out" in said.stderr
 
 
 def test_an_incident_that_is_not_there_is_told(world):

@@ -15,7 +15,8 @@ from headrace.log import EmbeddedLog, Message
 from headrace.meaning.reference import Outcome
 from headrace.plan.build import build
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import TileRow, decode
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.changelog_format import decode
 from headrace.topics import create, topics
 from tests.serve.shape import decoder
 from tests.streams import BASE, payments, seeded

@@ -18,7 +18,8 @@ from headrace.log import EmbeddedLog, Message
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
 from headrace.spark.pipeline.switch import AFTERWARDS, ChangeOver
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import FILLED, HandOver, TileRow, decode, encode
+from headrace.tiles.changelog import FILLED, HandOver, TileRow
+from headrace.tiles.changelog_format import decode, encode
 from headrace.topics import RUNS
 from tests.faults.image import CrashImages, at_each_point
 from tests.spark.test_runs import TILES, begun

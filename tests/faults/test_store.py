@@ -12,7 +12,8 @@ from headrace.faults import NO_FAULTS
 from headrace.log import EmbeddedLog, Message
 from headrace.store import LmdbStore, Materialiser, damage
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.tiles.levels import EVER, Band
 from tests.faults.image import CrashImages, at_each_point
 from tests.store.folds import GRAIN, Counting, told

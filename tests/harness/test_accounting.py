@@ -14,7 +14,7 @@ from tests.accounting.__main__ import propose
 from tests.accounting.cpu import ProcessTree
 from tests.accounting.expense import Expense
 from tests.accounting.report import Account, read_account
-from tests.accounting.rules import Allowance, Budgets, find_excess, read_budgets
+from tests.accounting.rules import Allowance, Budgets, find_excess, find_missing, read_budgets
 
 PATIENCE = 60.0
 SPIN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
@@ -33,6 +33,7 @@ def test_quick(session):
     pass
 """
 EVERYTHING = '[folders]\nfixtures = 1000\n"." = {}\n'
+LIMITLESS = '[tests]\n"" = { seconds = 60, reason = "All of them." }\n' + EVERYTHING.format(1000)
 PROCESSES = pytest.mark.parametrize("processes", ["0", "2"])
 
 
@@ -71,6 +72,25 @@ def test_a_folder_over_its_budget_fails_the_run(run):
     ran = run('[tests]\n"" = { seconds = 60, reason = "All of them." }\n' + EVERYTHING.format(0.1))
     assert ran.ret == pytest.ExitCode.TESTS_FAILED
     ran.stdout.fnmatch_lines(["over its limit: . used * CPU-seconds, and its budget is 0.1."])
+
+
+def test_a_whole_run_of_too_few_tests_fails(run, pytester):
+    pytester.makefile(".txt", least="3")
+    ran = run(LIMITLESS, "--least-tests", "least.txt", "-n", "2")
+    assert ran.ret == pytest.ExitCode.TESTS_FAILED
+    ran.stdout.fnmatch_lines(["too few tests: 2 of at least 3. *"])
+
+
+def test_a_selection_may_have_fewer_tests(run, pytester):
+    pytester.makefile(".txt", least="3")
+    assert run(LIMITLESS, "--least-tests", "least.txt", "-k", "quick").ret == pytest.ExitCode.OK
+
+
+def test_a_shared_fixture_is_no_test(tmp_path):
+    (tmp_path / "least.txt").write_text("2\n")
+    entries = [Expense("test_a.py::test_b", ".", 1, 1), Expense("::session (fixture)", "fixtures", 1, 1)]
+    assert list(find_missing(entries, tmp_path / "least.txt")) == ["number of tests"]
+    assert find_missing([*entries, entries[0]], tmp_path / "least.txt") == {}
 
 
 def test_a_shared_fixture_is_booked_under_its_own_name(run, pytester):

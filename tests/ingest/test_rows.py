@@ -16,9 +16,9 @@ import headrace as hr
 from headrace.clock import SECOND, micros
 from headrace.codec.json.read import decoder
 from headrace.errors import DataError, HeadraceError, UsageError
-from headrace.ingest.imports.columns import ArrivalColumn, columns
-from headrace.ingest.imports.rows import chunks, extent
-from headrace.ingest.imports.source import History, history
+from headrace.ingest.files.columns import ArrivalColumn, Columns, parse_columns
+from headrace.ingest.files.rows import read_extent, read_rows
+from headrace.ingest.files.source import Source, find_source
 from headrace.types.field_types import schema_of
 
 SCHEMA = schema_of({"id": str, "amount": float, "note": str | None, "at": hr.Timestamp})
@@ -28,9 +28,9 @@ NOON = "2026-01-01T12:00:00Z"
 def read(place, *, schema=SCHEMA, mapping=None, arrived_at=None, start=0, format=None):
     """Every value and every arrival of a source."""
     values, arrivals = [], []
-    for chunk in chunks(history(str(place), format), columns(schema, mapping or {}, arrived_at), start):
-        values += chunk.values
-        arrivals += chunk.arrivals or []
+    for row in read_rows(find_source(str(place), format), parse_columns(schema, mapping or {}, arrived_at), start):
+        values.append(row.value)
+        arrivals += [] if row.arrival is None else [row.arrival]
     return values, arrivals
 
 
@@ -133,9 +133,9 @@ def test_arrival_in_whole_numbers_needs_its_unit(tmp_path):
 
 def test_an_arrival_column_that_is_a_field_has_the_fields_unit():
     schema = schema_of({"at": hr.Timestamp, "seen": hr.Timestamp("ms")})
-    assert columns(schema, {"received": "seen"}, "received").arrival == ArrivalColumn("received", "ms")
-    assert columns(schema, {}, "seen:us").arrival == ArrivalColumn("seen", "us")
-    assert columns(schema, {}, "other").arrival == ArrivalColumn("other", None)
+    assert parse_columns(schema, {"received": "seen"}, "received").arrival == ArrivalColumn("received", "ms")
+    assert parse_columns(schema, {}, "seen:us").arrival == ArrivalColumn("seen", "us")
+    assert parse_columns(schema, {}, "other").arrival == ArrivalColumn("other", None)
 
 
 # Parquet and Delta.
@@ -205,8 +205,28 @@ def test_a_folder_of_parquet_files_is_read_in_the_order_of_paths_with_its_folder
     written(folder, "_SUCCESS", "")
     found = [json.loads(value) for value in read(folder)[0]]
     assert [(row["id"], row["note"]) for row in found] == [("1", "a"), ("2", "a"), ("3", "b")]
-    assert extent(history(str(folder))).size == 3
-    assert "more" in extent(history(str(folder))).columns
+    assert read_extent(find_source(str(folder))).size == 3
+    assert "more" in read_extent(find_source(str(folder))).columns
+
+
+def test_a_row_of_a_table_is_named_by_its_file_and_its_number_in_it(tmp_path):
+    at = moments(*["2026-01-01T12:00:00+00:00"] * 3)
+    for name in ("a", "b"):
+        table(tmp_path / "old", f"{name}.parquet", id=["1", "2", "3"], amount=[1.0, float("nan"), 1.0], at=at)
+    rows = list(read_rows(find_source(str(tmp_path / "old")), parse_columns(SCHEMA, {}, None)))
+    assert [row.place for row in rows] == [f"{name}.parquet, row {n}" for name in "ab" for n in (1, 2, 3)]
+    assert [row.fault and row.fault.place for row in rows[:2]] == [None, "a.parquet, row 2"]
+    later = read_rows(find_source(str(tmp_path / "old")), parse_columns(SCHEMA, {}, None), 4)
+    assert [row.place for row in later] == ["b.parquet, row 2", "b.parquet, row 3"]
+
+
+def test_parquet_that_came_through_a_pipe_is_read_from_memory(tmp_path):
+    file = table(tmp_path, id=["a"], amount=[1.0], at=moments("2026-01-01T12:00:00+00:00"), more=[1])
+    others: list[str] = []
+    given = Source("stdin", "parquet", content=file.read_bytes(), report=others.append)
+    (row,) = read_rows(given, Columns(SCHEMA))
+    assert (row.place, json.loads(row.value)["id"], others) == ("stdin, row 1", "a", ["more"])
+    assert read_extent(given).size == 1
 
 
 def test_a_delta_table_is_read_as_its_present_version_and_partition_columns_are_there(tmp_path):
@@ -218,12 +238,12 @@ def test_a_delta_table_is_read_as_its_present_version_and_partition_columns_are_
         place, pa.table({"id": ["1", "2"], "amount": [1.0, 2.0], "note": ["a", "b"], "at": at}), partition_by=["note"]
     )
     DeltaTable(place).delete("id = '1'")
-    given = history(place)
+    given = find_source(place)
     assert given.format == "delta"
     assert [json.loads(value) for value in read(place)[0]] == [{"id": "2", "amount": 2.0, "note": "b", "at": NOON}]
     before = given.fingerprint()
     write_deltalake(place, pa.table({"id": ["3"], "amount": [1.0], "note": ["a"], "at": at[:1]}), mode="append")
-    assert history(place).fingerprint() != before
+    assert find_source(place).fingerprint() != before
 
 
 def test_a_delta_table_with_deletion_vectors_is_refused_rather_than_read_with_its_dead_rows(tmp_path):
@@ -264,8 +284,7 @@ def test_a_file_that_is_not_parquet_is_refused(tmp_path):
 def test_reading_from_a_row_on_gives_the_rest_of_the_same_rows(tmp_path, format, monkeypatch):
     from deltalake import write_deltalake
 
-    for module in ("text_rows", "table_rows"):
-        monkeypatch.setattr(f"headrace.ingest.imports.{module}.MOST", 7)
+    monkeypatch.setattr("headrace.ingest.files.table_rows.BATCH_ROWS", 7)
     ids = [f"p{n}" for n in range(40)]
     at = pa.array(
         [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n) for n in range(40)], pa.timestamp("us", "UTC")
@@ -296,10 +315,10 @@ def test_reading_from_a_row_on_gives_the_rest_of_the_same_rows(tmp_path, format,
 
 def test_a_source_is_known_by_its_content_and_not_by_its_name(tmp_path):
     one, two = written(tmp_path, "a.csv", "id\n1\n"), written(tmp_path, "b.csv", "id\n1\n")
-    assert history(str(one)).fingerprint() == history(str(two)).fingerprint()
+    assert find_source(str(one)).fingerprint() == find_source(str(two)).fingerprint()
     two.write_text("id\n2\n")
-    assert history(str(one)).fingerprint() != history(str(two)).fingerprint()
-    assert history(str(one)).fingerprint() != History(str(one), "jsonl").fingerprint()
+    assert find_source(str(one)).fingerprint() != find_source(str(two)).fingerprint()
+    assert find_source(str(one)).fingerprint() != Source(str(one), "jsonl").fingerprint()
 
 
 @pytest.mark.parametrize(
@@ -316,5 +335,5 @@ def test_a_place_that_holds_no_history_is_refused(tmp_path, name, format, told):
     (tmp_path / "empty").mkdir()
     written(tmp_path, "data.txt", "x")
     with pytest.raises((DataError, UsageError)) as refused:
-        history(str(tmp_path / name), format)
+        find_source(str(tmp_path / name), format)
     assert refused.value.message == told

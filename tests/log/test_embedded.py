@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import multiprocessing
 import os
 import shutil
@@ -19,9 +18,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace.errors import DiskFullError, HeadraceError, MachineError
+from headrace.files import FileLock
 from headrace.log import EmbeddedLog, Message, Record, Retention, follow
 from headrace.log.embedded import database
-from headrace.log.embedded.database import Database, connect, flocked
+from headrace.log.embedded.database import Database, connect
 from headrace.log.embedded.frame import MOST_BYTES, MOST_RECORDS
 from tests.budget import examples
 from tests.log.conftest import HandClock
@@ -218,7 +218,7 @@ def test_a_forked_child_appends_with_connections_of_its_own(folder):
 def test_a_forked_child_does_not_share_its_parents_lock(folder):
     database = Database(folder.parent / "file")
     child = multiprocessing.get_context("fork").Process(target=take_lock, args=(database,))
-    with flocked(database._lock):
+    with database._lock.hold():
         child.start()
         child.join()
     database.close()
@@ -226,9 +226,7 @@ def test_a_forked_child_does_not_share_its_parents_lock(folder):
 
 
 def take_lock(database: Database) -> None:
-    try:
-        fcntl.flock(database._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not database._lock.try_acquire():
         sys.exit(BLOCKED)
 
 
@@ -286,11 +284,9 @@ def test_cleaning_leaves_the_work_to_a_cleaner_that_is_at_it(folder):
         log.create_topic("t", compacted=True)
         log.append("t", b"1", key=b"a")
         log.append("t", b"2", key=b"a")
-        other = os.open(folder / "t.topic-clean", os.O_RDWR | os.O_CREAT)
-        fcntl.flock(other, fcntl.LOCK_EX)
-        log.clean("t")
-        assert log.end_offsets("t")[0] == len(all_records(log)) == 2
-        os.close(other)
+        with FileLock(folder / "t.topic-clean") as other, other.hold():
+            log.clean("t")
+            assert log.end_offsets("t")[0] == len(all_records(log)) == 2
         log.clean("t")
         assert len(all_records(log)) == 1
 

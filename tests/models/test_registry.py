@@ -11,7 +11,7 @@ import pytest
 
 from headrace import __version__
 from headrace.errors import DataError, HeadraceError, MachineError
-from headrace.file_lock import alone
+from headrace.files import lock_file
 from headrace.models import Column, Output, roles_file
 from tests.models.models import COLUMNS, Halved, add, booster, registry, rows, rule
 
@@ -189,7 +189,7 @@ def test_whoever_waits_too_long_for_his_turn_is_told_so(tmp_path, monkeypatch):
     kept = registry(tmp_path)
     add(kept, rule(tmp_path))
     lock = tmp_path / "models" / "fraud" / roles_file.LOCK
-    with alone(lock, MachineError("models-locked", "Held.")), pytest.raises(MachineError) as caught:
+    with lock_file(lock, MachineError("models-locked", "Held.")), pytest.raises(MachineError) as caught:
         kept.promote("fraud", 1)
     assert caught.value.code == "models-locked"
     assert kept.promote("fraud", 1).champion == 1

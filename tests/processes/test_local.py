@@ -52,14 +52,14 @@ def test_a_redis_goes_up_is_the_projects_store_and_goes_down(shop, ask):
     again = ask("up")
     assert (again[:2], again[2].startswith("Redis is already up (pid ")) == ((0, address), True)
     assert redis_url(shop) == f"redis://{address.strip()}"
-    with open_store(shop) as store:
+    with open_store(shop, {}) as store:
         store.apply([TileRow("aa11", "r1", ("42",), 0, "on_time", 1)], TOPIC, {0: 1})
     assert ask("down") == (0, "", "Stopped Redis.\n")
     assert ask("down") == (0, "", "No Redis was running.\n")
 
     # It comes back where it was, and empty: the changelog has everything.
     assert ask("up")[1] == address
-    with open_store(shop) as store:
+    with open_store(shop, {}) as store:
         assert store.position(TOPIC) == {}
 
 
@@ -119,12 +119,12 @@ def test_the_store_is_at_the_usual_address_until_the_project_has_a_redis_and_aft
 
 def test_a_redis_that_is_just_coming_back_is_waited_for_and_one_that_does_not_come_is_an_error(shop, monkeypatch):
     monkeypatch.setattr("headrace.store.open.COMING_BACK", 0.2)
-    with pytest.raises(MachineError, match="cannot be reached"), open_store(shop):
+    with pytest.raises(MachineError, match="cannot be reached"), open_store(shop, {}):
         pass
     monkeypatch.setattr("headrace.store.open.COMING_BACK", 20.0)
     soon = threading.Timer(0.3, redis.up, [redis.redis_folder(shop)])
     soon.start()
-    with open_store(shop) as store:
+    with open_store(shop, {}) as store:
         assert store.stats().tiles == 0
     soon.join()
 

@@ -16,10 +16,10 @@ from headrace.config import config
 from headrace.errors import HeadraceError, MachineError
 from headrace.log import MemoryLog
 from headrace.processes import jars, redis, service, state_folder
-from headrace.processes.child import Child
 from headrace.processes.ports import free_ports
 from headrace.processes.service import Service
 from headrace.supervisor import services, stack
+from headrace.supervisor.child import Child
 from headrace.supervisor.services import Local, Services
 
 WITH_REDIS = '\n[store]\nkind = "redis"\n'

@@ -272,6 +272,18 @@ def test_a_champion_that_fails_falls_back_and_what_it_failed_is_scored_by_the_on
     assert world.models.roles("fraud").history[-1].by == "fallback"
 
 
+def test_a_challenger_that_fails_has_its_keys_taken_away_and_they_are_scored_by_the_champion(world):
+    world.version(FIRST)
+    world.models.challenge("fraud", world.version("lambda row: 1 / 0 if row['n'] else 0.5", promote=False), 0.999999)
+    scoring = world.scoring()
+    ids = [world.pay(card=f"card-{number}") for number in range(8)]
+    while scoring.step():
+        pass
+    assert sorted(each["event_id"] for each in world.predictions) == sorted(ids)
+    assert {each["version"] for each in world.predictions} == {1}
+    assert world.models.roles("fraud").challenger is None
+
+
 def test_an_event_that_no_version_can_score_is_in_the_topic_of_failures_with_the_reason(world):
     world.version("lambda row: 0.5 if (row['n'] or 0) < 2 else float('nan')")
     scoring = world.scoring()
@@ -295,7 +307,7 @@ def test_a_version_that_does_not_fit_the_plan_never_scores_and_the_one_before_go
     world.pay()
     scoring.step()
     assert [each["version"] for each in world.predictions] == [1]
-    assert "'share' is extra" in str(scoring.lineups.failing)
+    assert "'share' is extra" in str(scoring.lineups.failure)
 
 
 def test_a_late_event_is_scored_with_itself_but_not_kept_for_others(world):

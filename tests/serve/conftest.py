@@ -21,7 +21,8 @@ from headrace.plan.build import build
 from headrace.serve.server_options import Terms
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock, record
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.topics import create, topics
 from tests.moments import refuse_numbers_in
 from tests.serve.serving import Serving

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.log import EmbeddedLog, Message
-from headrace.tiles.changelog import ProgressRow, encode
+from headrace.tiles.changelog import ProgressRow
+from headrace.tiles.changelog_format import encode
 
 PATIENCE = 60
 PROJECT = """

@@ -12,6 +12,7 @@ from headrace.serve.http_server import Answering, Sources
 from headrace.serve.server import Filling
 from headrace.serve.server_options import Terms
 from headrace.store.protocol import Store
+from headrace.tiles.fold import folds
 
 
 class Serving:
@@ -28,6 +29,7 @@ class Serving:
         terms: Terms | None = None,
         **sources: Any,
     ) -> None:
+        store.fold_with(folds(plan))
         filling = Filling(plan, log, store, named, clock)
         self.filler, self.monitor = filling.filler, filling.monitor
         answers = Answering(

@@ -282,7 +282,7 @@ def test_a_body_beyond_the_limit_is_refused(world):
 
 
 def test_bodies_beyond_the_room_there_is_come_back_later(monkeypatch):
-    monkeypatch.setattr("headrace.serve.app.room_for", lambda limits: Room(100))
+    monkeypatch.setattr("headrace.serve.handler_context.room_for", lambda limits: Room(100))
     answer = World().post(view="users", keys=["x" * 200])
     assert (answer.status_code, error_of(answer)["code"], answer.headers["retry-after"]) == (503, "too-busy", "1")
 

@@ -30,6 +30,7 @@ from headrace.serve import body as bodies
 from headrace.serve.batch import batch_of
 from headrace.serve.body import MOST_MEMBERS, events_of, read_body, unzipped
 from headrace.serve.request_queue import sent_within
+from headrace.serve.scoring.route import wanted_of
 from headrace.types.field_types import schema_of
 from tests.serve.conftest import World, habits
 
@@ -173,13 +174,21 @@ SHAPES: dict[str, Callable[[int], str]] = {
 def readers() -> dict[str, Callable[[bytes], Any]]:
     """Everything that reads a body, by what it takes the body for."""
     event = decoder(schema_of(FIELDS))
-    app: Any = World().serving.app
-    reads = app._at_once.__self__._reads
+    reads = World().serving.app.context.reads
     requests = Requests(habits)
 
     def events(kind: str) -> Callable[[bytes], Any]:
         return lambda body: [event(each) for each in events_of(body, kind)]
 
+    def values(body: bytes) -> None:
+        batch = batch_of(b'{"view":"habits","keys":["a"],"request":%b}' % body, reads, most=10, stale="flag")
+        batch.values(reads, 0, 0)
+
+    def scores(body: bytes) -> None:
+        wanted = wanted_of(body, served, reads, most=10, stale="flag")
+        wanted.batch.values(reads, 0, 0)
+
+    served: Any = SimpleNamespace(model=SimpleNamespace(features=habits))
     return {
         "lines": events(LINES),
         "an array": events(ARRAY),
@@ -187,6 +196,12 @@ def readers() -> dict[str, Callable[[bytes], Any]]:
         "a request for features": lambda body: batch_of(body, reads, most=10, stale="flag"),
         "keys": lambda body: batch_of(b'{"view":"users","keys":[%b]}' % body, reads, most=10, stale="flag"),
         "request values": lambda body: requests.read(b'{"budget":1,"note":%b}' % body),
+        "an array of request values": values,
+        "request values of an array": lambda body: values(b'[{"budget":1,"note":%b}]' % body),
+        "a request for scores": scores,
+        "keys to score": lambda body: scores(b'{"keys":[%b],"request":{"budget":1}}' % body),
+        "request values of a score": lambda body: scores(b'{"key":"a","request":{"budget":1,"note":%b}}' % body),
+        "an array of request values of scores": lambda body: scores(b'{"keys":["a"],"request":%b}' % body),
     }
 
 

@@ -35,7 +35,8 @@ from headrace.serve.feature_reads import set_json
 from headrace.serve.past_reads import Past
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import ProgressRow, encode
+from headrace.tiles.changelog import ProgressRow
+from headrace.tiles.changelog_format import encode
 from headrace.topics import create, topics
 from headrace.types.field_types import arrow_type
 from tests.lake.dimensions import merchants, table, written

@@ -18,12 +18,12 @@ from headrace.config.config import names
 from headrace.disk import LEAST
 from headrace.errors import DiskFullError
 from headrace.log import EmbeddedLog, MemoryLog
-from headrace.read.reader import Reader
 from headrace.serve import monitor
 from headrace.serve.metrics import Metrics
 from headrace.serve.metrics_folder import counts_folder
 from headrace.store import LmdbStore
 from headrace.testing import FakeClock
+from headrace.tiles.fold import folds
 from headrace.topics import create, topics
 from tests.serve.conftest import NAMES, World
 from tests.serve.process import be_the_pipeline, launched, until, write_project
@@ -189,6 +189,6 @@ def left_by_a_killed_one(folder: Path) -> None:
         create(log, topics(loaded.plan(), names(loaded.config), 1))
     be_the_pipeline(folder)
     with LmdbStore(folder / ".headrace" / "store") as store:
-        Reader(loaded.plan(), store)
+        store.fold_with(folds(loaded.plan()))
     (folder / ".headrace" / "run").mkdir()
     (folder / ".headrace" / "run" / "serve.json").write_text(json.dumps({"host": "127.0.0.1", "port": 0, "pid": 1}))

@@ -203,7 +203,7 @@ def test_a_disk_that_is_nearly_full_takes_no_events(tmp_path):
 
 
 def test_too_much_under_way_is_taken_later_and_room_is_given_back(monkeypatch):
-    monkeypatch.setattr("headrace.serve.app.room_for", lambda limits: Room(1_000))
+    monkeypatch.setattr("headrace.serve.handler_context.room_for", lambda limits: Room(1_000))
     world = World()
     answer = world.ask("POST", PATH, content=b" " * 1_001)
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
@@ -213,7 +213,7 @@ def test_too_much_under_way_is_taken_later_and_room_is_given_back(monkeypatch):
 
 
 def test_only_so_many_requests_are_under_way_at_once(monkeypatch):
-    monkeypatch.setattr("headrace.serve.app.room_for", lambda limits: Room(10**9, 0))
+    monkeypatch.setattr("headrace.serve.handler_context.room_for", lambda limits: Room(10**9, 0))
     assert World().ask("POST", PATH, json=EVENT).status_code == 429
 
 

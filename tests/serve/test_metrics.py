@@ -7,8 +7,8 @@ import re
 import pytest
 
 from headrace.config.serve_settings import ServeSettings
+from headrace.serve.handler_context import Standing
 from headrace.serve.metrics import BOUNDS, HELP, Metrics
-from headrace.serve.middleware import Standing
 from tests.serve.conftest import World
 from tests.streams import BASE
 

@@ -136,10 +136,11 @@ def test_it_says_whether_a_key_is_needed():
     key = ApiKey("a", frozenset({"read"}), b"")
     import headrace.serve.openapi as openapi
     from headrace.config.serve_settings import ServeSettings
+    from headrace.serve.routes import ROUTES
     from tests.serve.conftest import plan
 
-    assert openapi.document(plan, ServeSettings(), keyed=False)["security"] == [{}, {"key": []}]
-    assert openapi.document(plan, ServeSettings(), keyed=True)["security"] == [{"key": []}]
-    made = openapi.document(plan, ServeSettings(), keyed=True)
+    assert openapi.document(ROUTES, plan, ServeSettings(), keyed=False)["security"] == [{}, {"key": []}]
+    assert openapi.document(ROUTES, plan, ServeSettings(), keyed=True)["security"] == [{"key": []}]
+    made = openapi.document(ROUTES, plan, ServeSettings(), keyed=True)
     assert made["paths"]["/health"]["get"]["security"] == []
     assert World(terms=Terms(Access([key]))).get("/openapi.json").status_code == 401

@@ -20,7 +20,9 @@ from headrace.plan.build import build
 from headrace.read.reader import Reader
 from headrace.store import LmdbStore, Materialiser, MemoryStore, Store
 from headrace.testing import record
-from headrace.tiles.changelog import Gone, HandOver, ProgressRow, TileRow, encode
+from headrace.tiles.changelog import Gone, HandOver, ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
+from headrace.tiles.fold import folds
 from tests.budget import examples
 from tests.serve.shape import rows_of, to_json
 from tests.streams import BASE, every_aggregate, every_window, payments, seeded, streams, times
@@ -93,7 +95,7 @@ def grown(outcome, t, order):
         patch.setattr("headrace.tiles.level_growth.FRESH", 2)
         patch.setattr("headrace.tiles.level_growth.HOLES", 1)
         patch.setattr("headrace.tiles.level_growth.LEAST", 2)
-        Reader(plan, store)
+        store.fold_with(folds(plan))
         left = changelog(outcome, t, order)
         while left:
             count = order.randrange(1, 20)
@@ -296,7 +298,7 @@ def month(tmp_path_factory):
     rows = [minute(n) for n in range(DAYS * 24 * 60)]
     stores: list[Store] = [MemoryStore(), LmdbStore(tmp_path_factory.mktemp("month"))]
     for store in stores:
-        Reader(monthly, store)
+        store.fold_with(folds(monthly))
         store.apply([*rows, ProgressRow(minutes_set.fingerprint, "1", {0: 1}, END)], TOPIC, {0: len(rows)})
         while store.compact(20_000):
             pass
@@ -332,6 +334,7 @@ def _inside(name, t):
 
 def test_a_time_whose_tiles_have_gone_is_refused_and_a_lifetime_goes_on():
     store = MemoryStore()
+    store.fold_with(folds(monthly))
     reader = Reader(monthly, store)
     store.apply([*(minute(n * 60) for n in range(DAYS * 24)), progress_of(END)], TOPIC, {0: 1})
     store.expire()
@@ -345,6 +348,7 @@ def test_a_time_whose_tiles_have_gone_is_refused_and_a_lifetime_goes_on():
 
 def test_a_time_whose_first_tile_is_the_oldest_that_is_kept_is_still_answered():
     store = MemoryStore()
+    store.fold_with(folds(monthly))
     reader = Reader(monthly, store)
     as_of = _window("month").span(END)[0] + reader._folds[minutes_set.fingerprint].layout.keep
     store.apply([*(minute(n * 60) for n in range(DAYS * 24)), progress_of(as_of)], TOPIC, {0: 1})
@@ -446,6 +450,7 @@ def test_a_quantile_is_the_same_before_and_after_levels_are_made_and_at_every_re
         partials = to_json([(partial.name, partial.monoid, bytes(sketch.serialize()))])
         rows.append(TileRow(tiles.fingerprint, "1", ("a",), BASE + tile * tiles.grain, "on_time", 400, partials))
     store, t = MemoryStore(), BASE + 60 * tiles.grain
+    store.fold_with(folds(medians))
     reader = Reader(medians, store)
     store.apply([*rows, ProgressRow(tiles.fingerprint, "1", {0: 1}, t)], TOPIC, {0: 1})
 

@@ -20,9 +20,9 @@ import pytest
 
 from headrace.clock import SystemClock
 from headrace.models import Column, Registry
+from headrace.plan.model_inputs import inputs_of
 from headrace.project import load
 from headrace.serve.scoring import process as model_process
-from headrace.serve.scoring.lineup import Served
 from headrace.serve.scoring.wire import Frames, Told, asking, read_told, row_of
 from tests.client.conftest import running, until
 from tests.serve.process import PROJECT, answer, served
@@ -168,7 +168,7 @@ def shipped(folder, body):
     (folder / "headrace.toml").write_text('[project]\nname = "shop"\n')
     (folder / "score.py").write_text(f"import os, time\ndef score(row):\n    {body}\n")
     plan, registry = load(folder).plan(), Registry(folder / ".headrace" / "models", SystemClock())
-    columns = Served(plan.model("churn"), plan, registry, lambda *_: None).columns
+    columns = inputs_of(plan, plan.model("churn").features)
     registry.add("churn", folder / "score.py", features="habits", columns=columns, allow_code=True)
     registry.promote("churn", 1)
 

@@ -21,7 +21,8 @@ from headrace.log import EmbeddedLog, Message
 from headrace.serve.http_server import serve
 from headrace.serve.server import announce, listening
 from headrace.store import MemoryStore
-from headrace.tiles.changelog import ProgressRow, encode
+from headrace.tiles.changelog import ProgressRow
+from headrace.tiles.changelog_format import encode
 from tests.serve.conftest import NAMES, World, plan
 from tests.serve.serving import Serving
 

@@ -41,7 +41,7 @@ def workers(process):
     threads = Path(f"/proc/{process.child.pid}/task").glob("*/children")
     children = [pid for thread in threads for pid in thread.read_text().split()]
     lines = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children}
-    return sorted(pid for pid, line in lines.items() if b"spawn_main" in line)
+    return sorted(pid for pid, line in lines.items() if b"headrace.serve.worker" in line)
 
 
 def told(process, name):

@@ -83,16 +83,16 @@ def test_a_backfill_over_spark_connect_writes_what_a_local_one_would(spark, tmp_
 
 
 def test_the_batch_modules_use_nothing_that_spark_connect_lacks():
-    folder = Path(project.__file__).parent / "run"
+    folder = Path(project.__file__).parent / "spark"
     for name in (
-        "admit",
-        "backfill",
-        "backfilling",
+        "admission",
+        "backfill/backfill",
+        "backfill/project_backfill",
         "decode",
-        "kept",
-        "late",
-        "late_events",
-        "reach",
+        "lake_rows",
+        "late/late_lane",
+        "late/late_events",
+        "pipeline/run_scope",
         "silver",
         "tiles",
     ):

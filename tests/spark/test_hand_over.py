@@ -20,7 +20,8 @@ from headrace.meaning.reference import Outcome
 from headrace.meaning.value import value
 from headrace.plan.build import build
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import FILLED, FILLING, HandOver, TileRow, decode
+from headrace.tiles.changelog import FILLED, FILLING, HandOver, TileRow
+from headrace.tiles.changelog_format import decode
 from tests.serve.shape import decoder
 from tests.streams import BASE, every_window, payments, seeded
 

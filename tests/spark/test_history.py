@@ -10,9 +10,9 @@ import pytest
 
 import headrace as hr
 from headrace.clock import MINUTE, SECOND, SystemClock, micros, show_time
-from headrace.ingest.imports.columns import columns
-from headrace.ingest.imports.rows import chunks
-from headrace.ingest.imports.source import history
+from headrace.ingest.files.columns import parse_columns
+from headrace.ingest.files.rows import read_rows
+from headrace.ingest.files.source import find_source
 from headrace.lake.imports import imports
 from headrace.lake.layout import bronze_shape, silver_shape
 from headrace.lake.location import Lake
@@ -72,8 +72,8 @@ def wish(file, lines, *, stream=payments, arrived_at="seen", delay=None, **other
     from headrace.spark.imports.history_import import Wish
 
     file.write_text("".join(f"{each}\n" for each in lines))
-    given, read = history(str(file)), columns(stream.schema, {}, arrived_at)
-    return Wish(given.fingerprint(), repr((arrived_at, delay)), lambda at: chunks(given, read, at), delay, **other)
+    given, read = find_source(str(file)), parse_columns(stream.schema, {}, arrived_at)
+    return Wish(given.fingerprint(), repr((arrived_at, delay)), lambda at: read_rows(given, read, at), delay, **other)
 
 
 def writer(spark, lake, stream=payments):
@@ -114,7 +114,7 @@ def test_imported_rows_get_the_verdicts_of_the_reference_by_their_own_arrival(sp
     asked = wish(tmp_path / "old.jsonl", lines)
     done = bring(spark, lake, asked, tmp_path)
 
-    arrivals = [text for chunk in asked.rows(0) for text in chunk.arrivals]
+    arrivals = [row.arrival for row in asked.rows(0)]
     now = micros(datetime.now(UTC))
     by_arrival = sorted(zip(lines, arrivals, strict=True), key=lambda row: int(row[1]) if row[1].isdigit() else now)
     records = [

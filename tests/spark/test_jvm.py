@@ -14,6 +14,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from headrace.cli.main import main
 from headrace.errors import HeadraceError
 from headrace.spark import jvm, session
 from headrace.spark.failure import GONE
@@ -71,6 +72,30 @@ def test_work_whose_jvm_has_ended_by_itself_says_so(monkeypatch, tmp_path):
         with pytest.raises(HeadraceError) as caught, session.quiet_session("work", tmp_path / "spark.log"):
             refused()
     assert (caught.value.code, caught.value.got) == ("spark-failed", GONE)
+
+
+def test_an_interrupted_verb_ends_its_jvm_and_shows_no_traceback(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(jvm, "GRACE", 0.1)
+    monkeypatch.setattr(jvm, "_forget", lambda: None)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "local_session", lambda *_, **__: SimpleNamespace(stop=lambda: None))
+    logger = logging.getLogger("py4j")
+    monkeypatch.setattr(logger, "level", logger.level)
+
+    def verb(*_: object, **__: object) -> None:
+        with session.quiet_session("work", tmp_path / "spark.log"):
+            interrupted_work()
+
+    monkeypatch.setattr("headrace.cli.main.cli.main", verb)
+    with subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"]) as process:
+        monkeypatch.setattr(jvm, "_process", lambda: process)
+        try:
+            code = main(["import"])
+            has_ended = process.poll() is not None
+        finally:
+            process.kill()
+    assert has_ended
+    assert (code, capsys.readouterr().err.strip()) == (130, "Interrupted.")
 
 
 def test_a_quiet_end_is_quiet_also_when_the_jvm_is_gone(monkeypatch):

@@ -14,7 +14,8 @@ from headrace.log.record import Message
 from headrace.meaning.verdict import ARRIVED_AT
 from headrace.plan.build import build
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import TileRow, decode
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.changelog_format import decode
 from tests.spark.test_history import LONG_AGO, bring, line, opened, payments, wish
 
 pytestmark = pytest.mark.spark

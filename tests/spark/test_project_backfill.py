@@ -11,7 +11,8 @@ from headrace.spark.backfill.project_backfill import run_backfill
 from headrace.spark.backfill.step import BEGIN, LATE, BackfillStep
 from headrace.spark.late.late_lane import LateLane, Run, late_file, publish_lanes
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
-from headrace.tiles.changelog import FILLED, TileRow, decode
+from headrace.tiles.changelog import FILLED, TileRow
+from headrace.tiles.changelog_format import decode
 from tests.skew.shop import Shop
 from tests.skew.world import payments, plan, tile_set
 
@@ -40,7 +41,10 @@ def test_the_late_lane_is_published_before_a_run_is_said_to_be_filled(shop, spar
     steps = list[BackfillStep]()
     run_backfill(shop.config, plan.tile_sets, spark, shop.clock, progress=steps.append)
     assert list(dict.fromkeys(step.name for step in steps)) == [BEGIN, tile_set.id, LATE]
-    assert steps[-1].rows == 2
+    late = [(step.rows, step.note) for step in steps if step.name == LATE]
+    assert late[0] == (0, "0 of 1 lane")
+    assert (2, "0 of 1 lane") in late, "said while the lane is written"
+    assert late[-1] == (2, "1 of 1 lane")
     (end,) = ends
     rows = [decode(each.key, each.value) for each in shop.log.read(topic, 0, 0, limit=end)]
     published = {(row.key, row.tile) for row in rows if isinstance(row, TileRow) and row.lane == "late"}

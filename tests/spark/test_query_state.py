@@ -18,7 +18,8 @@ from headrace.plan.build import build
 from headrace.plan.model import TileSet
 from headrace.spark.progress import last_batch, last_batch_end
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import ProgressRow, TileRow, decode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import decode
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,8 @@ from headrace.plan.build import build
 from headrace.spark.pipeline.real_time_progress import RealTimeProgress
 from headrace.spark.progress import GUARD
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import TileRow, encode
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.changelog_format import encode
 
 clicks = hr.stream(
     "clicks",

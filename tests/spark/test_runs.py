@@ -9,7 +9,8 @@ from headrace.plan.build import build
 from headrace.spark.pipeline.retire import retire
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
 from headrace.store import MemoryStore
-from headrace.tiles.changelog import FILLED, SERVING, HandOver, ProgressRow, TileRow, decode, encode
+from headrace.tiles.changelog import FILLED, SERVING, HandOver, ProgressRow, TileRow
+from headrace.tiles.changelog_format import decode, encode
 
 clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
 (TILES,) = build([hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})]).tile_sets

@@ -34,7 +34,7 @@ def folder(tmp_path):
 def host(folder):
     """A host with a module among PySpark's that says what it was given; nothing of Spark is imported for it."""
     text = (
-        "import sys, types; from headrace.run import worker_host;"
+        "import sys, types; from headrace.spark import worker_host;"
         "worker_host.preload = lambda: None;"
         f"module = types.ModuleType({WORKER!r});"
         "worker_host.main(sys.argv[1])"

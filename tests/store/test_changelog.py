@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from headrace.errors import DataError
-from headrace.tiles.changelog import Gone, ProgressRow, TileRow, decode, encode
+from headrace.tiles.changelog import Gone, ProgressRow, TileRow
+from headrace.tiles.changelog_format import decode, encode
 from tests.store.rows import gone_rows, progress_rows, tile_rows
 
 KEY = b'{"tiles":"ab12","run":"r1","key":{"card":"42"},"tile":1767225600000000,"lane":"on_time"}'

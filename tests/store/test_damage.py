@@ -17,7 +17,8 @@ from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message
 from headrace.store import LmdbStore, Materialiser, RedisStore, damage, materializer
 from headrace.store.row_bytes import DamagedError
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.tiles.levels import Band
 from tests.store.folds import GRAIN, Counting, told
 from tests.store.rows import TOPIC

@@ -14,7 +14,8 @@ from headrace.log import EmbeddedLog, MemoryLog, Message
 from headrace.store import LmdbStore, Materialiser, MemoryStore
 from headrace.store import materializer as module
 from headrace.store.lmdb import environment as environments
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from tests.small_disk import is_mountable, small_disk
 
 TOPIC = "changelog.cards"

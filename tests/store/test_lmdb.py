@@ -16,7 +16,8 @@ from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Message
 from headrace.store import LmdbStore, Materialiser
 from headrace.tiles import identity
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from tests.store.rows import KEYS, LONG_KEYS, RUNS, SETS, TILES, TOPIC, contents, fold
 
 

@@ -13,7 +13,8 @@ from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message, Retention
 from headrace.store import Materialiser, MemoryStore
 from headrace.testing import FakeClock
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.tiles.latency import SHARES, told
 
 TOPIC = "changelog.cards"

@@ -19,27 +19,27 @@ SECRET = "open-sesame"
 
 
 def test_a_store_is_a_file_unless_something_else_is_said(tmp_path):
-    with open_store(parse(NAMED, tmp_path, {})) as store:
+    with open_store(parse(NAMED, tmp_path, {}), {}) as store:
         assert isinstance(store, LmdbStore)
 
 
 def test_a_store_in_redis_is_named_after_prefix_and_project(redis_server, tmp_path):
     text = 'prefix = "eu"\n' + REDIS.format(redis_server.url)
-    with open_store(parse(text, tmp_path, {})) as store:
+    with open_store(parse(text, tmp_path, {}), {}) as store:
         store.apply([TileRow("aa11", "r1", ("42",), 0, "on_time", 1)], TOPIC, {0: 1})
     with RedisStore(redis_server.url, namespace="eu:shop:store") as found:
         assert found.position(TOPIC) == {0: 1}
-    with open_store(parse(REDIS.format(redis_server.url), tmp_path, {})) as neighbour:
+    with open_store(parse(REDIS.format(redis_server.url), tmp_path, {}), {}) as neighbour:
         assert neighbour.position(TOPIC) == {}
 
 
 def test_an_address_may_come_from_a_variable_which_is_read_when_the_store_is_opened(redis_server, monkeypatch):
     config = parse(REDIS.format("env:SHOP_REDIS"), Path(), {})
-    with pytest.raises(ConfigError) as refused, open_store(config):
+    with pytest.raises(ConfigError) as refused, open_store(config, {}):
         pass
     assert (refused.value.hint, refused.value.where) == ("Set SHOP_REDIS.", "store.url")
     monkeypatch.setenv("SHOP_REDIS", redis_server.url)
-    with open_store(config) as store:
+    with open_store(config, {}) as store:
         assert isinstance(store, RedisStore)
 
 

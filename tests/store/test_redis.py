@@ -15,7 +15,8 @@ from headrace.store import Materialiser, RedisStore
 from headrace.store.redis import client as redis_client
 from headrace.store.redis.expire import RedisSweep
 from headrace.store.redis.rows import RedisNames
-from headrace.tiles.changelog import Gone, TileRow, encode
+from headrace.tiles.changelog import Gone, TileRow
+from headrace.tiles.changelog_format import encode
 from headrace.tiles.identity import prefix_of
 from tests.store.folds import Counting
 from tests.store.rows import TOPIC

@@ -22,7 +22,8 @@ from headrace.meaning.reference import Outcome
 from headrace.read.reader import Reader
 from headrace.store import MemoryStore, RedisStore
 from headrace.testing import record
-from headrace.tiles.changelog import ProgressRow, TileRow, encode
+from headrace.tiles.changelog import ProgressRow, TileRow
+from headrace.tiles.changelog_format import encode
 from tests.budget import examples
 from tests.serve.shape import rows_of
 from tests.serve.test_reader import changelog, fill, plan

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from headrace.log import MemoryLog, Message
 from headrace.store import Materialiser, RedisStore, materializer
-from headrace.tiles.changelog import TileRow, decode, encode
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.changelog_format import decode, encode
 from tests.budget import examples
 from tests.store.rows import TOPIC, contents, fold, rows
 

@@ -130,9 +130,9 @@ def bring_in(loaded: Project, events: list[dict[str, Any]], spark: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from headrace.ingest.imports.columns import columns
-    from headrace.ingest.imports.rows import chunks
-    from headrace.ingest.imports.source import history
+    from headrace.ingest.files.columns import parse_columns
+    from headrace.ingest.files.rows import read_rows
+    from headrace.ingest.files.source import find_source
     from headrace.lake.location import open_lake
     from headrace.spark.archive.lake_writer import LakeWriter
     from headrace.spark.imports.history_import import Wish, bring
@@ -142,8 +142,8 @@ def bring_in(loaded: Project, events: list[dict[str, Any]], spark: Any) -> None:
     pq.write_table(pa.Table.from_pylist(events), file)
     scratch.mkdir(exist_ok=True)
     lake = replace(open_lake(loaded.config, stream), staging=str(scratch / "staging"))
-    given, read = history(str(file)), columns(stream.schema, {}, "received")
-    wish = Wish(given.fingerprint(), "rule", lambda start: chunks(given, read, start))
+    given, read = find_source(str(file)), parse_columns(stream.schema, {}, "received")
+    wish = Wish(given.fingerprint(), "rule", lambda start: read_rows(given, read, start))
     writer = LakeWriter(stream, names(loaded.config).topic(stream.name), lake, spark)
     done = bring(writer, wish, scratch, most=1_000, clock=SystemClock())
     assert done.rows == len(events)

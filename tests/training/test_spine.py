@@ -102,13 +102,13 @@ def test_other_types_are_taken_where_nothing_is_lost_and_refused_where_something
 
 
 def test_csv_is_read_cell_by_cell_as_its_text(spark, tmp_path):
-    from headrace.ingest.imports.source import history
-    from headrace.ingest.imports.text_rows import header
+    from headrace.ingest.files.source import find_source
+    from headrace.ingest.files.text_rows import read_header
     from headrace.spark.training.spine import from_csv
 
     file = tmp_path / "spine.csv"
     file.write_text('\ufeffcard no,note,n\n007,"two\nlines, ""quoted""",1\n\n 8 ,,\n', encoding="utf-8")
-    names = header(history(str(file)))
+    names = read_header(find_source(str(file)))
     found = [tuple(row) for row in from_csv(spark, str(file), names).collect()]
     assert names == ["card no", "note", "n"]
     assert found == [("007", 'two\nlines, "quoted"', "1"), (" 8 ", None, None)]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from headrace.ingest.imports.source import history
+from headrace.ingest.files.source import find_source
 from headrace.training.spine_files import carried, files_of
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,7 +18,7 @@ ROWS = {"card": ["a", "b"], "t": pa.array([MOMENT, MOMENT], pa.timestamp("us", "
 
 def test_a_plain_file_is_left_to_spark(tmp_path):
     pq.write_table(pa.table(ROWS), tmp_path / "a.parquet")
-    found = files_of(history(str(tmp_path / "a.parquet")))
+    found = files_of(find_source(str(tmp_path / "a.parquet")))
     assert found.plain
     assert [place.endswith("a.parquet") for place, _ in found.places] == [True]
 
@@ -26,7 +26,7 @@ def test_a_plain_file_is_left_to_spark(tmp_path):
 def test_nanoseconds_become_microseconds_and_are_not_left_to_spark(tmp_path):
     table = pa.table(ROWS | {"t": pa.array([MOMENT, MOMENT], pa.timestamp("ns", "UTC"))})
     pq.write_table(table, tmp_path / "a.parquet")
-    found = files_of(history(str(tmp_path / "a.parquet")))
+    found = files_of(find_source(str(tmp_path / "a.parquet")))
     assert not found.plain
     assert found.schema.field("t").type == pa.timestamp("us", "UTC")
 
@@ -34,7 +34,7 @@ def test_nanoseconds_become_microseconds_and_are_not_left_to_spark(tmp_path):
 def test_moments_that_spark_wrote_in_its_old_form_are_in_utc_and_left_to_it(tmp_path):
     table = pa.table(ROWS | {"when": pa.array([MOMENT, MOMENT], pa.timestamp("us"))})
     pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
-    found = files_of(history(str(tmp_path / "a.parquet")))
+    found = files_of(find_source(str(tmp_path / "a.parquet")))
     assert found.plain
     assert found.schema.field("when").type == pa.timestamp("us", "UTC")
 
@@ -43,7 +43,7 @@ def test_a_column_in_the_names_of_folders_is_a_column(tmp_path):
     for label in (0, 1):
         (tmp_path / f"set/label={label}").mkdir(parents=True)
         pq.write_table(pa.table(ROWS), tmp_path / f"set/label={label}/a.parquet")
-    found = files_of(history(str(tmp_path / "set")))
+    found = files_of(find_source(str(tmp_path / "set")))
     assert not found.plain
     assert [cells["label"] for _, cells in found.places] == [0, 1]
     assert "label" in found.schema.names
@@ -52,7 +52,7 @@ def test_a_column_in_the_names_of_folders_is_a_column(tmp_path):
 @pytest.mark.parametrize("by", [[], ["card"]])
 def test_a_delta_table_has_its_files_and_what_stands_in_its_log(tmp_path, by):
     write_deltalake(tmp_path / "t", pa.table(ROWS), partition_by=by or None)
-    found = files_of(history(str(tmp_path / "t")))
+    found = files_of(find_source(str(tmp_path / "t")))
     assert found.plain is not bool(by)
     assert sorted(cells.get("card", "-") for _, cells in found.places) == (["a", "b"] if by else ["-"])
     assert all(pq.read_table(place, partitioning=None).num_rows for place, _ in found.places)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headrace.aggregate.monoid import Monoid, State, form_of_fields
 from headrace.aggregate.scalar import SCALARS
 from headrace.errors import DefinitionError, did_you_mean, shown
 from headrace.types.field_types import Boolean, Type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, Values
 
 # Event time in microseconds, event id, value (never null).
 Event = tuple[int, str, Any]
@@ -33,6 +36,10 @@ class Aggregate:
     accepts: ClassVar[tuple[type[Type], ...]] = SCALARS
     needs_input: ClassVar[bool] = True
     nullable: ClassVar[bool] = True
+    is_rounded: ClassVar[bool] = False
+    """Whether its last digits depend on the order in which floats are added up."""
+    is_ordered: ClassVar[bool] = False
+    """Whether it matters which of two events of one time comes first, so that event ids are needed."""
 
     def __post_init__(self) -> None:
         if isinstance(self.input, self.accepts) or (self.input is None and not self.needs_input):
@@ -75,6 +82,10 @@ class Aggregate:
 
     def exact(self, events: Sequence[Event], t: int) -> Any:
         """The value at `t`, by definition, from the events whose value is not null."""
+        raise NotImplementedError
+
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        """The value by definition of many rows at once, each over its places in a column and at its moment t."""
         raise NotImplementedError
 
     def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:

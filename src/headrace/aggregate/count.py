@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import Integer, Type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, Values
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,9 @@ class CountOf(Aggregate):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         del t
         return len(events)
+
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import pyarrow as pa
+
+        del column, t
+        return pa.array(picked.counts, pa.int64())

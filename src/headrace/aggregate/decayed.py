@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate import real, scalar
 from headrace.aggregate.aggregate import Aggregate, Event, refuse_unless_between
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.clock import LONGEST
 from headrace.types.field_types import Float, Type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, Merge, States, Values
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class DecayedSum(Aggregate):
     half_life: int
     name = "decayed_sum"
     accepts = scalar.NUMBERS
+    is_rounded = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,6 +102,23 @@ class DecayedSum(Aggregate):
 
     def exact(self, events: Sequence[Event], t: int) -> Any:
         return real.total(float(value) * weight(time - t, self.half_life) for time, _, value in events)
+
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import numpy as np
+
+        from headrace.aggregate.columns import finite_values
+
+        def make() -> tuple[States, tuple[Any, ...], Merge]:
+            return (column.times, column.floats), (np.iinfo(np.int64).min // 4, 0.0), merge
+
+        def merge(a: States, b: States) -> States:
+            ref = np.maximum(a[0], b[0])
+            faded, other_faded = (total * np.exp2((at - ref) / self.half_life) for at, total in (a, b))
+            return ref, faded + other_faded
+
+        ref, total = column.folded(f"decayed {self.half_life}", make, picked)
+        with np.errstate(all="ignore"):
+            return finite_values(np.where(picked.counts > 0, total * np.exp2((ref - t) / self.half_life), 0.0))
 
     def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
         # An event may lie a little after t and then counts more than its size.

@@ -5,14 +5,17 @@ Text is ordered by code point, which is the order of its UTF-8 bytes in Spark; f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate import scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import Decimal, Type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, Values
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,19 @@ class Min(Aggregate):
         del t
         return min((value for _, _, value in events), default=None)
 
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import numpy as np
+
+        del t
+        return self._extremes(column, picked, np.minimum, len(column.codes))
+
+    def _extremes(self, column: Column, picked: Chosen, choose: Callable[[Array, Array], Array], empty: int) -> Values:
+        from headrace.aggregate.columns import take_values
+
+        make = (column.codes,), (empty,), lambda a, b: (choose(a[0], b[0]),)
+        (codes,) = column.folded(self.name, lambda: make, picked)
+        return take_values(column.distinct, codes, picked.counts > 0, self.type)
+
 
 @dataclass(frozen=True)
 class Max(Min):
@@ -123,3 +139,9 @@ class Max(Min):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         del t
         return max((value for _, _, value in events), default=None)
+
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import numpy as np
+
+        del t
+        return self._extremes(column, picked, np.maximum, -1)

@@ -11,12 +11,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate import real, scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import Float, Type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, States, Values
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Variance(Aggregate):
 
     name = "variance"
     accepts = scalar.NUMBERS
+    is_rounded = True
 
     @property
     def monoids(self) -> tuple[Monoid, ...]:
@@ -88,6 +92,19 @@ class Variance(Aggregate):
         values = [Fraction(value) for _, _, value in events]
         return real.rounded(_variance(values)) if len(values) > 1 else None
 
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import numpy as np
+
+        from headrace.aggregate.columns import finite_values
+
+        del t
+        n, _, m2 = column.folded("moments", lambda: (_of_values(column.floats), (0, 0.0, 0.0), _merge_arrays), picked)
+        with np.errstate(all="ignore"):
+            return finite_values(self._spread(m2 / np.maximum(n - 1, 1)), n > 1)
+
+    def _spread(self, variances: Array) -> Array:
+        return variances
+
     def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
         return _near(_root(a), _root(b), events)
 
@@ -104,8 +121,36 @@ class Stddev(Variance):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         return _root(super().exact(events, t))
 
+    def _spread(self, variances: Array) -> Array:
+        import numpy as np
+
+        return np.sqrt(variances)
+
     def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
         return _near(a, b, events)
+
+
+def _of_values(values: Array) -> States:
+    import numpy as np
+
+    return np.ones(len(values), dtype=np.int64), values, np.zeros(len(values))
+
+
+def _merge_arrays(a: States, b: States) -> States:
+    """`Moments.merge` of whole arrays."""
+    import numpy as np
+
+    (n, mean, m2), (other_n, other_mean, other_m2) = a, b
+    both = n + other_n
+    whole = np.maximum(both, 1)
+    apart = other_mean - mean
+    joined = mean + apart * (other_n / whole), m2 + other_m2 + apart * apart * (n * (other_n / whole))
+    empty, other_empty = n == 0, other_n == 0
+    return (
+        both,
+        np.where(empty, other_mean, np.where(other_empty, mean, joined[0])),
+        np.where(empty, other_m2, np.where(other_empty, m2, joined[1])),
+    )
 
 
 def _variance(values: Sequence[Fraction]) -> Fraction:

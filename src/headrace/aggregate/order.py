@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate import scalar
 from headrace.aggregate.aggregate import Aggregate, Event, refuse_unless_between
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.types.field_types import List, Type
+from headrace.types.field_types import List, Type, arrow_type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, Values
 
 MOST_VALUES = 1_000
 
@@ -143,6 +146,7 @@ class First(Aggregate):
     """The value of the earliest event."""
 
     name = "first"
+    is_ordered = True
 
     @property
     def monoids(self) -> tuple[Monoid, ...]:
@@ -160,6 +164,12 @@ class First(Aggregate):
         del t
         return sorted(events)[0][2] if events else None
 
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        from headrace.aggregate.columns import take_values
+
+        del t
+        return take_values(column.values, picked.first, picked.counts > 0, self.type)
+
 
 @dataclass(frozen=True)
 class Last(First):
@@ -175,6 +185,12 @@ class Last(First):
         del t
         return sorted(events)[-1][2] if events else None
 
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        from headrace.aggregate.columns import take_values
+
+        del t
+        return take_values(column.values, picked.last, picked.counts > 0, self.type)
+
 
 @dataclass(frozen=True)
 class LastN(Aggregate):
@@ -182,6 +198,7 @@ class LastN(Aggregate):
 
     n: int
     name = "last_n"
+    is_ordered = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,3 +219,24 @@ class LastN(Aggregate):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         del t
         return [value for _, _, value in reversed(sorted(events)[-self.n :])] or None
+
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import numpy as np
+        import pyarrow as pa
+
+        from headrace.aggregate.columns import ragged
+
+        del t
+        upto = np.concatenate([[0], np.cumsum(picked.high - picked.low)])
+        later = upto[picked.start[1:]][picked.rows] - upto[1:]
+        newest = picked.mapped(np.maximum(picked.low, picked.high - np.maximum(self.n - later, 0)), picked.high)
+        places, _ = ragged(newest.low, newest.high)
+        lengths = newest.counts
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        # Newest first: each row's places from its end.
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        places = places[offsets[rows] + offsets[rows + 1] - 1 - np.arange(len(places))]
+        values = column.values.take(pa.array(places)).cast(arrow_type(self.fed))
+        # A list that begins at null is null.
+        starts = pa.array(offsets, pa.int32(), mask=np.append(lengths == 0, False))
+        return pa.ListArray.from_arrays(starts, values).cast(arrow_type(self.type))

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.clock import SECOND
 from headrace.types.field_types import Float, Type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, Values
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,17 @@ def _seconds(t: int, event_time: int) -> float:
     return max(t - event_time, 0) / SECOND
 
 
+def _column_seconds(column: Column, picked: Chosen, places: Array, t: Array) -> Values:
+    """Seconds since the events at some places, one for each row."""
+    import numpy as np
+
+    from headrace.aggregate.columns import finite_values
+
+    there = picked.counts > 0
+    times = np.append(column.times, 0)[np.where(there, places, -1)]
+    return finite_values(np.maximum(t - times, 0) / SECOND, there)
+
+
 @dataclass(frozen=True)
 class TimeSinceLast(Aggregate):
     """Seconds from the latest event to t, or from the latest with a value.
@@ -82,6 +96,9 @@ class TimeSinceLast(Aggregate):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         return _seconds(t, max(time for time, _, _ in events)) if events else None
 
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        return _column_seconds(column, picked, picked.last, t)
+
 
 @dataclass(frozen=True)
 class TimeSinceFirst(TimeSinceLast):
@@ -95,3 +112,6 @@ class TimeSinceFirst(TimeSinceLast):
 
     def exact(self, events: Sequence[Event], t: int) -> Any:
         return _seconds(t, min(time for time, _, _ in events)) if events else None
+
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        return _column_seconds(column, picked, picked.first, t)

@@ -11,16 +11,21 @@ import decimal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.aggregate import real, scalar
 from headrace.aggregate.aggregate import Aggregate, Event
 from headrace.aggregate.count import Count
 from headrace.aggregate.monoid import EventSql, Monoid, State
-from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type
+from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type, arrow_type
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array, Chosen, Column, Values
 
 # Up to this many digits Spark's sum has ten digits to spare; wider decimals are summed in two parts.
 _NARROW = 28
+# Up to here every whole number is a float.
+_SURE = 2**53
 
 
 @dataclass(frozen=True)
@@ -105,12 +110,26 @@ def _lower_digits(scale: int) -> int:
     return scale - (_NARROW - 1)
 
 
+def _column_totals(column: Column, picked: Chosen) -> Array:
+    """The sum of the floats of each row, or of its whole numbers without rounding."""
+    import numpy as np
+
+    if isinstance(column.kind, Float):
+        make = (column.floats,), (0.0,), lambda a, b: (a[0] + b[0],)
+        return column.folded("sum", lambda: make, picked)[0]
+    of_ranges = column.sums[picked.high] - column.sums[picked.low]
+    upto = np.concatenate([np.zeros(1, dtype=of_ranges.dtype), np.add.accumulate(of_ranges)])
+    found: Array = upto[picked.start[1:]] - upto[picked.start[:-1]]
+    return found
+
+
 @dataclass(frozen=True)
 class Sum(Aggregate):
     """The sum; 0 of nothing, null when it does not fit its type."""
 
     name = "sum"
     accepts = scalar.NUMBERS
+    is_rounded = True
 
     @property
     def monoids(self) -> tuple[Monoid, ...]:
@@ -144,6 +163,19 @@ class Sum(Aggregate):
                     return summed if len(summed.as_tuple().digits) <= precision else None
         return real.total(values)
 
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import pyarrow as pa
+
+        from headrace.aggregate.columns import finite_values
+
+        total = _column_totals(column, picked)
+        if isinstance(column.kind, Float):
+            return finite_values(total)
+        if isinstance(column.kind, Integer) and total.dtype == "int64":
+            return pa.array(total, pa.int64())
+        rows = zip(total.tolist(), t.tolist(), strict=True)
+        return pa.array([self.finish([each], moment) for each, moment in rows], arrow_type(self.type))
+
     def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
         if isinstance(self.input, Float):
             return real.near(a, b, real.size(value for _, _, value in events))
@@ -156,6 +188,7 @@ class Mean(Aggregate):
 
     name = "mean"
     accepts = scalar.NUMBERS
+    is_rounded = True
 
     @property
     def monoids(self) -> tuple[Monoid, ...]:
@@ -182,6 +215,23 @@ class Mean(Aggregate):
             total = real.total(values)
             return None if total is None else total / len(values)
         return real.rounded(sum(map(Fraction, values), Fraction(0)) / len(values))
+
+    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+        import numpy as np
+        import pyarrow as pa
+
+        from headrace.aggregate.columns import finite_values
+
+        total, counts = _column_totals(column, picked), picked.counts
+        below = 10**column.kind.scale if isinstance(column.kind, Decimal) else 1
+        greatest = int(counts.max(initial=0)) * below
+        if total.dtype == np.int64:
+            greatest = max(greatest, int(total.max(initial=0)), -int(total.min(initial=0)))
+        if total.dtype == object or greatest >= _SURE:
+            rows = zip(total.tolist(), counts.tolist(), t.tolist(), strict=True)
+            return pa.array([self.finish([each, n], moment) for each, n, moment in rows], pa.float64())
+        with np.errstate(all="ignore"):
+            return finite_values(total / (counts * below), counts > 0)
 
     def close(self, a: Any, b: Any, events: Sequence[Event]) -> bool:
         return real.near(a, b, real.size(float(value) for _, _, value in events) / max(len(events), 1))

@@ -10,7 +10,7 @@ from headrace.disk import LEAST
 from headrace.plural import show_count
 
 WENT_BACK, DROPPED, HOT_KEY = "arrival_went_back", "dropped_by_watermark", "hot_key"
-WAITS, DISK = "waits", "disk_full"
+WAITS, DISK, CHECKPOINT = "waits", "disk_full", "checkpoint_damaged"
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Alarm:
     partition
         Where; None when it is the whole stream's.
     kind
-        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark", "hot_key", "waits", or
-        "disk_full", which is no stream's.
+        "late" or "future" (their rate has jumped), "arrival_went_back", "dropped_by_watermark", "hot_key", "waits",
+        "checkpoint_damaged" (a run began anew), or "disk_full", which is no stream's.
     rate, usual
         The share of records now and before, for the rates; of a hot key its share of the events.
     since

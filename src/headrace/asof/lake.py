@@ -110,7 +110,7 @@ def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[Asked
     import numpy as np
     import pyarrow as pa
 
-    from headrace.asof.column import carried
+    from headrace.aggregate.columns import carried
     from headrace.asof.query import question
     from headrace.asof.values import Events, Moments, Places, answers
 

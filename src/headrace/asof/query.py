@@ -16,9 +16,6 @@ from headrace.expression import Expression
 from headrace.meaning.exact import Mode
 from headrace.types.field_types import Type
 
-IN_ORDER = ("first", "last", "last_n")
-"""Aggregates to which it matters which of two events of one time comes first."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -62,7 +59,7 @@ class Question:
     @property
     def in_order(self) -> bool:
         """Whether event ids are needed, to know which of two events of one time comes first."""
-        return any(part.aggregate.name in IN_ORDER for wanted in self.features for part in wanted.parts)
+        return any(part.aggregate.is_ordered for wanted in self.features for part in wanted.parts)
 
 
 def question(views: Sequence[View], mode: Mode) -> tuple[Question, list[Expression]]:

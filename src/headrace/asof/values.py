@@ -12,13 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.asof.column import Column
-from headrace.asof.measure import evaluated
+from headrace.aggregate.columns import Array, Chosen, Column, ragged
 from headrace.asof.query import Question
-from headrace.asof.range_folds import Array
-from headrace.asof.timeline import Chosen, Timeline, ragged
-from headrace.clock import MINUTE
-from headrace.define.window import Calendar, Session, Window
+from headrace.asof.timeline import Timeline
+from headrace.define.window import Window
 from headrace.meaning.exact import Mode
 from headrace.types.field_types import arrow_type
 
@@ -77,7 +74,8 @@ def answers(asked: Question, events: Events, moments: Moments) -> list[pa.Array]
             for part in wanted.parts:
                 if part.window not in windows:
                     windows[part.window] = _inside(part.window, timeline, keys, t, chosen)
-                terms.append(evaluated(part.aggregate, columns[part.column], windows[part.window], t))
+                column = columns[part.column]
+                terms.append(part.aggregate.compute_values(column, column.picked(windows[part.window]), t))
             parts[place].append(terms[0] if len(terms) == 1 else _ratio(*terms))
     back = np.empty(len(by), dtype=np.int64)
     back[by] = np.arange(len(by))
@@ -186,30 +184,14 @@ def _with_own(mode: Mode, events: Array, places: Places, own: Places, rows: Arra
 
 def _inside(window: Window, timeline: Timeline, keys: Array, t: Array, chosen: Chosen) -> Chosen:
     """The known events whose tiles a window holds at each moment."""
-    low, high = spans(window, t)
+    low, high = window.spans(t)
     inside = chosen.within(timeline.before(keys, low), timeline.before(keys, high))
-    return _running(window, timeline, t, inside) if isinstance(window, Session) else inside
+    return inside if window.pause is None else _running(window.pause, timeline, t, inside)
 
 
-def spans(window: Window, t: Array) -> tuple[Array, Array]:
-    """The span of a window at many moments.
-
-    >>> from headrace.define.window import Trailing
-    >>> [each.tolist() for each in spans(Trailing(10, 20), np.array([5, 19]))]
-    [[-20, -10], [10, 20]]
-    """
-    if isinstance(window, Calendar):
-        # Clocks are changed at whole minutes, and days begin at them.
-        different, which = np.unique(t // MINUTE, return_inverse=True)
-        found = np.array([window.span(int(minute) * MINUTE) for minute in different], dtype=np.int64).reshape(-1, 2)
-        return found[which, 0], found[which, 1]
-    low, high = window.span(t)  # type: ignore[arg-type]  # Whole numbers or arrays of them: the arithmetic is the same.
-    return np.broadcast_to(low, t.shape).astype(np.int64), np.broadcast_to(high, t.shape).astype(np.int64)
-
-
-def _running(window: Session, timeline: Timeline, t: Array, inside: Chosen) -> Chosen:
+def _running(gap: int, timeline: Timeline, t: Array, inside: Chosen) -> Chosen:
     """The events of the session that runs at each moment: the last ones, with no longer pause than the gap."""
-    times, chained, gap = timeline.times, timeline.chained(window.gap), window.gap
+    times, chained = timeline.times, timeline.chained(gap)
     first = inside.start[:-1]
     # The range in which the session of each row begins, looked for from the last one on; before the first, none does.
     begins = inside.start[1:] - 1

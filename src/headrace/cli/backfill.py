@@ -51,8 +51,9 @@ def command(
 
         def progress(step: BackfillStep) -> None:
             times.take(step)
-            rows = f": {show_count(step.rows, 'row')}" if step.rows else ""
-            advance(round(WHOLE * step.share), None, f"{step.name}{rows}")
+            said = [show_count(step.rows, "row")] if step.rows else []
+            said += [step.note] if step.note else []
+            advance(round(WHOLE * step.share), None, f"{step.name}{': ' if said else ''}{', '.join(said)}")
 
         filled = backfill(loaded, view, rate=rate, progress=progress)
         if wait is not None:

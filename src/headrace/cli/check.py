@@ -26,6 +26,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
 
     loaded = project.load(path, env)
     loaded.check_schemas()
+    _try_data_folder(loaded.config.data)
     refuse_unusable(loaded.config)
     refuse_impossible_mode(loaded.config)
     _refuse_unreadable(loaded)
@@ -45,6 +46,24 @@ def command(path: Path | None, env: str | None, as_json: bool) -> None:
         return
     said = ", ".join(show_count(count, name[:-1]) for name, count in counts.items() if count)
     data(f"{loaded.config.name}: {said}. Nothing is wrong.")
+
+
+def _try_data_folder(folder: Path) -> None:
+    """Make the data folder with a file in it, and remove what was made: only this says whether it can be used."""
+    import contextlib
+    from tempfile import NamedTemporaryFile
+
+    str(folder).encode()  # bytes that are no UTF-8 are refused
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=folder, prefix=".check-"):
+            pass
+    finally:
+        for each in made:
+            # What somebody else has put there meanwhile stays.
+            with contextlib.suppress(OSError):
+                each.rmdir()
 
 
 def _refuse_unreadable(loaded: Project) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.cli.options import since_when
-from headrace.errors import ProjectError, UsageError, did_you_mean, shown
+from headrace.errors import UsageError, shown
 from headrace.safe_text import printable
 
 if TYPE_CHECKING:
@@ -67,12 +67,10 @@ def opened(path: Path | None, env: str | None) -> Iterator[Opened]:
 
 def streams(loaded: Project, name: str | None) -> list[Stream]:
     """The stream of that name, or all of them."""
-    known = {stream.name: stream.base for stream in loaded.streams}
-    if name is None:
-        return list(known.values())
-    if name not in known:
-        raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=did_you_mean(name, known))
-    return [known[name]]
+    from headrace.define.stream import find_stream
+
+    chosen = loaded.streams if name is None else [find_stream(loaded.streams, name)]
+    return [stream.base for stream in chosen]
 
 
 def named(loaded: Project, given: Sequence[str]) -> tuple[Stream, tuple[str, ...]]:

@@ -64,11 +64,14 @@ def command(
 
 
 def watched(loaded: Project, models: tuple[Model, ...]) -> list[Watched]:
-    """Every version of some models, as it stands."""
-    from headrace.evaluation.drift_watch import watch
+    """Every version of some models, as it stands; a model without a version is left out with a word on stderr."""
+    from headrace.evaluation.drift_watch import has_version, watch
     from headrace.topics import open_log
 
     plan, registry = loaded.plan(), _registry(loaded)
+    for model in models:
+        if not has_version(registry, model):
+            talk(f"Model {model.name!r} has no version yet, and is left out: see `headrace model add`.")
     with open_log(loaded.config) as log:
         return [each for model in models for each in watch(plan, loaded.config, log, registry, model)]
 

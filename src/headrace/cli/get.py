@@ -168,5 +168,7 @@ def _freshness(answer: dict[str, Any]) -> str:
         said = "Nothing is known of how fresh this is"
     else:
         said = f"As of {answer.get('as_of')}, {float(fresh) / 1_000:.1f} s ago"
+        if (late := answer.get("late_as_of")) is not None and late != answer.get("as_of"):
+            said += f"; late events as of {late}"
     flags = [flag for flag in ("missing", "stale") if answer.get(flag)]
     return f"{said}{' (' + ', '.join(flags) + ')' if flags else ''}."

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.errors import DataError, HeadraceError, did_you_mean, shown
-from headrace.ingest.send.csv_rows import cell_reader
+from headrace.ingest.files.text_rows import cell_reader
 from headrace.read.catalog import Readable
 from headrace.read.on_demand import Requests
 from headrace.types.field_types import Decimal, Field

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,14 @@ from headrace.cli import options
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data_json, table, talk
 from headrace.cli.progress_bar import bar
-from headrace.cli.send import find_stream
+from headrace.cli.send import report_column
 from headrace.errors import UsageError, shown
 from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
-    from headrace.ingest.imports.columns import Columns
-    from headrace.ingest.imports.source import History
+    from headrace.ingest.files.columns import Columns
+    from headrace.ingest.files.source import Source
     from headrace.spark.imports.history_import import Imported, Progress, Step, Wish
 
 DEAD_EXIT = 1
@@ -55,24 +56,24 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
     """
     from headrace import project
     from headrace.config.config import names
-    from headrace.ingest.imports.columns import columns
-    from headrace.ingest.imports.rows import extent
-    from headrace.ingest.imports.scratch import scratch
-    from headrace.ingest.imports.source import history
+    from headrace.define.stream import find_stream
+    from headrace.ingest.files.columns import parse_columns
+    from headrace.ingest.files.rows import read_extent
+    from headrace.ingest.files.source import find_source
+    from headrace.ingest.import_scratch import scratch
     from headrace.lake.location import storage_options
     from headrace.spark.imports.import_session import run_import
 
     loaded = project.load(path, env)
-    declared = find_stream(loaded, stream)
+    declared = find_stream(loaded.streams, stream).base
     arrived_at = _arrived_at(declared, wishes["arrived_at"], wishes["arrival_delay"])
     delay = _delay(arrived_at, wishes["arrival_delay"])
-    given = history(source, wishes["format"], storage_options(loaded.config))
-    read = columns(declared.schema, _mapping(wishes["mapping"]), arrived_at)
-    size, found = extent(given)
+    given = find_source(source, wishes["format"], storage_options(loaded.config))
+    read = parse_columns(declared.schema, _mapping(wishes["mapping"]), arrived_at)
+    size, found = read_extent(given)
     if found:
-        read.held_to(found, given.name)
-        for name in read.left_out(found):
-            talk(f"Column {name!r} is no field of {declared.name} and is left out.")
+        read.match(found, given.name)
+        read.report_others(found, partial(report_column, declared))
     wish = wish_of(given, read, delay, limit=wishes["limit"], again=wishes["again"])
     began, count = time.monotonic(), ImportedRows()
     with (
@@ -111,13 +112,13 @@ class ImportedRows:
         return f"{stay} in the lake; the same command goes on with the rest."
 
 
-def wish_of(given: History, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> Wish:
+def wish_of(given: Source, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> Wish:
     """What is to be imported, as the lake takes it."""
-    from headrace.ingest.imports.rows import chunks
+    from headrace.ingest.files.rows import read_rows
     from headrace.spark.imports.history_import import Wish
 
     rule = repr((given.format, sorted(read.mapping.items()), read.arrival, delay))
-    return Wish(given.fingerprint(), rule, lambda start: chunks(given, read, start), delay, limit, again)
+    return Wish(given.fingerprint(), rule, lambda start: read_rows(given, read, start), delay, limit, again)
 
 
 def _arrived_at(stream: Stream, given: str | None, delay: str | None) -> str | None:
@@ -144,7 +145,8 @@ def _mapping(given: tuple[str, ...]) -> dict[str, str]:
             hint = "Write it as --map card_no=card."
             raise UsageError("bad-usage", "--map takes a column and a field.", got=shown(pair), hint=hint)
         if column in found:
-            raise UsageError("bad-usage", "--map names one column twice.", got=shown(column))
+            hint = "Name each column once."
+            raise UsageError("bad-usage", "--map names one column twice.", got=shown(column), hint=hint)
         found[column] = field
     return found
 
@@ -179,7 +181,7 @@ def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool,
 
 
 @contextlib.contextmanager
-def progress_of(size: int) -> Iterator[Progress]:
+def progress_of(size: int | None) -> Iterator[Progress]:
     """A bar over what is sorted of the source, then over its rows, with how many are imported and how fast."""
     began = time.monotonic()
     with bar("reading", size) as advance:

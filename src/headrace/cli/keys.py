@@ -38,7 +38,7 @@ def new(roles: tuple[str, ...], name: str, as_json: bool) -> None:
     from headrace.serve.access import digest_of, new_key
 
     if any("\ud800" <= char <= "\udfff" for char in name):
-        raise UsageError("bad-usage", "The name of a key is not UTF-8.", got=shown(name))
+        raise UsageError("bad-usage", "The name of a key is not UTF-8.", got=shown(name), hint="Give it another name.")
     key = new_key()
     setting = f"{'+'.join(dict.fromkeys(roles))}:sha256:{digest_of(key).hex()}"
     if as_json:

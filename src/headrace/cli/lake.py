@@ -16,7 +16,7 @@ from headrace.cli import options
 from headrace.cli.byte_size import show_size
 from headrace.cli.interrupt import if_interrupted
 from headrace.cli.output import data, data_json, table, talk
-from headrace.errors import DefinitionError, ProjectError, UsageError, did_you_mean, shown
+from headrace.errors import DefinitionError, UsageError, shown
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
@@ -41,13 +41,12 @@ def _opened(
 ) -> tuple[Project, list[tuple[Stream, dict[str, LakeTable]]]]:
     """The tables of a stream, or of all: those of predictions too."""
     from headrace import project
+    from headrace.define.stream import find_stream
     from headrace.lake.location import look
 
     loaded = project.load(path, env)
-    known = {stage.stream.name: stage.stream for stage in loaded.plan().admissions}
-    if stream is not None and stream not in known:
-        raise ProjectError("not-found", "There is no such stream.", got=shown(stream), hint=did_you_mean(stream, known))
-    chosen = known.values() if stream is None else [known[stream]]
+    known = [stage.stream for stage in loaded.plan().admissions]
+    chosen = known if stream is None else [find_stream(known, stream)]
     return loaded, [(each, look(loaded.config, each)) for each in chosen]
 
 
@@ -233,7 +232,6 @@ def _age(option: str, text: str) -> int:
 
 def _agreed(forgets: bool) -> bool:
     if not sys.stdin.isatty():
-        message = "Removing cannot be undone: say --yes, or --dry-run to see what would go."
-        raise UsageError("bad-usage", message)
+        raise UsageError("bad-usage", "Removing cannot be undone: say --yes, or --dry-run to see what would go.")
     what = "Forget these days and remove old files" if forgets else "Remove files that no recent version needs"
     return click.confirm(f"{what} for good?", err=True)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from headrace.lateness.delays import Delays
     from headrace.log.protocol import Log
     from headrace.log.record import Record
-    from headrace.meaning.event import Event
-    from headrace.meaning.verdict import Judgement, Read
     from headrace.project import Project
 
 SAMPLE = 20_000
@@ -37,28 +35,22 @@ class Gathered:
     unreadable: int = 0
 
 
-def reader_of(project: Project, stream: Stream) -> Read:
-    """What admission says of a record, with the project's registry to look up schemas in."""
-    from headrace.codec.registry.ids import registry_of
-    from headrace.meaning.verdict import reader
-
-    return reader(stream, registry_of(project.config, project.streams))
-
-
 def from_lake(project: Project, stream: Stream) -> Gathered | None:
     """All that bronze has; None when there is no such table or it has no rows."""
+    from headrace.codec.registry.ids import registry_of
     from headrace.config.config import names
     from headrace.lake.layout import BRONZE
     from headrace.lake.location import look
     from headrace.lateness.delays import Delays
     from headrace.lateness.lake import newest, read
+    from headrace.meaning.verdict import reader
 
     bronze = look(project.config, stream).get(BRONZE)
     if bronze is None or not bronze.files():
         return None
     delays = Delays()
     left = read(bronze, delays)
-    judge = reader_of(project, stream)
+    judge = reader(stream, registry_of(project.config, project.streams))
     judged = [judge(record) for record in newest(bronze, names(project.config).topic(stream.name), SAMPLE)]
     events = [each.event.row for each in judged if each.event is not None]
     return Gathered("lake", delays, events, left.copies, left.assumed)
@@ -68,37 +60,21 @@ def from_log(project: Project, stream: Stream, log: Log, most: int) -> Gathered:
     """The last records of the stream's topic; a topic that nobody has made yet has none."""
     import numpy as np
 
+    from headrace.codec.registry.ids import registry_of
     from headrace.config.config import names
     from headrace.lateness.delays import Delays
+    from headrace.meaning.verdict import judge
 
     topic, delays = names(project.config).topic(stream.name), Delays()
-    judge = reader_of(project, stream)
-    judged = [judge(record) for record in (_last(log, topic, most) if topic in log.topics() else ())]
-    once, copies = _once(judged)
+    records = _last(log, topic, most) if topic in log.topics() else ()
+    judged = judge(stream, records, registry_of(project.config, project.streams))
+    once = [each.event for each in judged if each.event is not None and each.first is None]
+    copies = sum(each.first is not None for each in judged)
     found = [(event.place[1], event.arrived_at, event.event_time) for event in once]
     partitions, arrived, happened = np.array(found, dtype=np.int64).reshape(-1, 3).T
     delays.add(partitions, arrived=arrived, happened=happened)
     unreadable = len(judged) - len(once) - copies
     return Gathered("log", delays, [event.row for event in once], copies, unreadable=unreadable)
-
-
-def _once(judged: list[Judgement]) -> tuple[list[Event], int]:
-    """The events of records that can be read, each by its first copy, and how many further copies there are."""
-    seen: set[tuple[str, int]] = set()
-    once: list[Event] = []
-    copies = 0
-    for each in sorted(judged, key=lambda one: one.order):
-        event = each.event
-        if event is None:
-            continue
-        # What is from the future is judged before anybody looks for copies of it.
-        if each.verdict != "future" and (event.event_id, event.event_time) in seen:
-            copies += 1
-            continue
-        if each.verdict != "future":
-            seen.add((event.event_id, event.event_time))
-        once.append(event)
-    return once, copies
 
 
 def _last(log: Log, topic: str, most: int) -> Iterator[Record]:

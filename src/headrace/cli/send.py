@@ -14,7 +14,7 @@ import click
 from headrace.cli import options
 from headrace.cli.output import data_json, talk
 from headrace.cli.progress_bar import bar
-from headrace.errors import ProjectError, UsageError, did_you_mean, shown
+from headrace.errors import UsageError
 from headrace.plural import show_count
 
 RATES = (0.001, 1_000_000)
@@ -22,9 +22,8 @@ RATES = (0.001, 1_000_000)
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
+    from headrace.ingest.files.source import Source
     from headrace.ingest.send.delivery import Sent
-    from headrace.ingest.send.source import Source
-    from headrace.project import Project
 
 
 @click.command("send")
@@ -55,19 +54,20 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     from headrace import project
     from headrace.codec.registry.ids import registry_of
     from headrace.config.config import names
+    from headrace.define.stream import find_stream
     from headrace.ingest.send.delivery import Pace, Wish, send
     from headrace.ingest.send.interruption import Interruption
-    from headrace.ingest.send.source import source
+    from headrace.ingest.send.pipe import open_source
     from headrace.topics import create, open_log, topics
 
     loaded = project.load(path, env)
-    declared = find_stream(loaded, stream)
+    declared = find_stream(loaded.streams, stream).base
     format, linger = wishes.pop("format"), wishes.pop("batch_ms") / 1_000
     wish = Wish(**wishes, linger=linger, ids=registry_of(loaded.config, loaded.streams))
     interruption = Interruption()
     # The shift to now is known only when the last row is.
     as_it_comes = None if wish.rebase and not wish.rate else interruption
-    given = source(file, format, interruption=as_it_comes, report=partial(_report_column, declared))
+    given = open_source(file, format, interruption=as_it_comes, report=partial(report_column, declared))
     if wish.raw and (given.format != "jsonl" or wish.rebase):
         raise UsageError("bad-usage", "--raw takes lines as they are: JSON lines alone, and without --rebase.")
     topic = names(loaded.config).topic(declared.name)
@@ -80,14 +80,6 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     tell(done, declared, topic, time.monotonic() - began, as_json=as_json)
     if interruption.has_come():
         raise click.Abort
-
-
-def find_stream(loaded: Project, name: str) -> Stream:
-    """A stream of the project by its name."""
-    known = {stream.name: stream for stream in loaded.streams}
-    if name in known:
-        return known[name].base
-    raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=did_you_mean(name, known))
 
 
 def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: bool) -> None:
@@ -105,15 +97,18 @@ def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: boo
         data_json(told | {"seconds": round(seconds, 3), "per_second": round(rate, 1), "faults": faults})
 
 
-def _report_column(stream: Stream, name: str) -> None:
+def report_column(stream: Stream, name: str) -> None:
+    """Say that a column is left out."""
     talk(f"Column {name!r} is no field of {stream.name} and is left out.")
 
 
 @contextlib.contextmanager
 def progress_of(given: Source) -> Iterator[Callable[[int, Sent], None]]:
     """How many rows are sent and how fast, with a bar over the file; on a terminal, elsewhere nothing."""
+    from headrace.ingest.files.rows import read_extent
+
     began = time.monotonic()
-    with bar("sending", given.size) as advance:
+    with bar("sending", read_extent(given).size) as advance:
 
         def progress(done: int, sent: Sent) -> None:
             rate = sent.sent / max(time.monotonic() - began, 1e-6)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from headrace.errors import DataError, shown
+from headrace.http_paths import FEATURES, fill_path
 
 if TYPE_CHECKING:
     from headrace.define.dimension import Keyed
@@ -66,13 +67,11 @@ def features_path(view: str | Keyed | FeatureSet, key: Key, at: str | datetime |
     >>> features_path("everyone", (), at="2026-01-01T12:00:00Z")
     '/v1/features/everyone?at=2026-01-01T12%3A00%3A00Z'
     """
-    path = f"/v1/features/{name_of(view)}"
     query = {} if at is None else {"at": at if isinstance(at, str) else at.isoformat()}
+    parts: Sequence[Any] = key if isinstance(key, list | tuple) else [key]
     if isinstance(key, Mapping):
-        query = {str(name): text_of(value) for name, value in key.items()} | query
-    else:
-        parts = key if isinstance(key, list | tuple) else [key]
-        path = "/".join([path, *(quote(text_of(part), safe="") for part in parts)])
+        query, parts = {str(name): text_of(value) for name, value in key.items()} | query, ()
+    path = fill_path(FEATURES, named(view), *map(text_of, parts))
     return f"{path}?{urlencode(query)}" if query else path
 
 
@@ -82,11 +81,6 @@ def named(thing: Any) -> str:
     if not isinstance(name, str):
         raise DataError("bad-argument", "A view or stream is named by text, or given itself.", got=shown(thing))
     return _encodable(name)
-
-
-def name_of(thing: Any) -> str:
-    """The same as a path writes it."""
-    return quote(named(thing), safe="")
 
 
 def text_of(part: Any) -> str:

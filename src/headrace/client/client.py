@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from headrace.client.address import Key, address_of, features_path, name_of, named
+from headrace.client.address import Key, address_of, features_path, named
 from headrace.client.answer import (
     Answer,
     Place,
@@ -31,6 +32,7 @@ from headrace.client.score import Score, Scores, scores_of
 from headrace.client.score import body_of as score_body
 from headrace.clock import SECOND, duration
 from headrace.errors import DataError, shown
+from headrace.http_paths import EVENTS, FEATURES_OF_KEYS, READY, SCORE, STATUS, fill_path
 from headrace.public_calls import check_making
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ class Client:
         if at is not None:
             raise DataError("bad-argument", "Values of a past moment take no request values.", got=shown(request))
         (piece,) = pieces([key], request)
-        reply = self._post(view, piece, None)
+        reply = self._post(FEATURES_OF_KEYS, body_of(named(view), piece, None))
         answered(answers_of(reply, view, 1))
         return only_answer(reply)
 
@@ -251,10 +253,12 @@ class Client:
             raise DataError("bad-argument", "Ask for the score of one key or of several.", got=got)
         asked = list(pieces([key] if keys is None else listed(keys), request))  # type: ignore[list-item]
 
-        def ask(piece: Piece) -> list[Score | Refused]:
-            return self._scored(model, piece, stale, version)
+        path = fill_path(SCORE, named(model))
 
-        found = Scores(each for several in self._each(ask, asked) for each in several)
+        def ask(piece: Piece) -> list[Score | Refused]:
+            return scores_of(self._post(path, score_body(piece, stale, version)), model, len(piece.keys))
+
+        found = Scores(self._each(ask, asked))
         if keys is not None:
             return found
         (one,) = found
@@ -264,11 +268,11 @@ class Client:
 
     def status(self) -> dict[str, Any]:
         """How the service and the pipeline behind it stand: what `/status.json` says."""
-        return object_of(self._get("/status.json"))
+        return object_of(self._get(STATUS))
 
     def ready(self) -> Ready:
         """Whether values can be served, and what is waited for."""
-        return ready_of(self._get("/ready", LOOK))
+        return ready_of(self._get(READY, LOOK))
 
     def send(self, stream: str | Stream, events: Iterable[Mapping[str, Any] | bytes]) -> list[Place]:
         """Append a few events, all or none; for many there is `hr.Producer`.
@@ -283,7 +287,7 @@ class Client:
         """
         body = b"\n".join([line_of(event) for event in events])
         headers = {**self._headers, "Content-Type": LINES}
-        request = Request("POST", f"{self._prefix}/v1/events/{name_of(stream)}", headers, body, repeated=False)
+        request = Request("POST", self._prefix + fill_path(EVENTS, named(stream)), headers, body, repeated=False)
         return places_of(self._ask(request, SEND))
 
     def close(self) -> None:
@@ -305,44 +309,22 @@ class Client:
         self, view: Readable, keys: list[Key], request: RequestValues, stale: str | None
     ) -> list[Answer | Refused]:
         """The one place that reads several keys: some together, over the kept connections."""
-        named(view)
-        asked = list(pieces(keys, request))
+        name = named(view)
 
         def ask(piece: Piece) -> list[Answer | Refused]:
-            return self._piece(view, piece, stale)
+            return answers_of(self._post(FEATURES_OF_KEYS, body_of(name, piece, stale)), view, len(piece.keys))
 
-        return [answer for several in self._each(ask, asked) for answer in several]
+        return self._each(ask, list(pieces(keys, request)))
 
-    def _each(self, ask: Callable[[Piece], T], asked: list[Piece]) -> Iterable[T]:
-        """Every piece's answer, several at once."""
-        return map(ask, asked) if len(asked) < 2 or self.closed else self._threads.map(ask, asked)
+    def _each(self, ask: Callable[[Piece], list[T]], asked: list[Piece]) -> list[T]:
+        """The answers to all pieces, several at once."""
+        work = functools.partial(_whole_or_halves, ask)
+        found = map(work, asked) if len(asked) < 2 or self.closed else self._threads.map(work, asked)
+        return [answer for several in found for answer in several]
 
-    def _scored(
-        self, model: str | Model, piece: Piece, stale: str | None, version: int | None
-    ) -> list[Score | Refused]:
-        """Scores of keys that go together, in halves when they are too many for the server."""
+    def _post(self, path: str, body: bytes) -> Reply:
         headers = {**self._headers, "Content-Type": "application/json"}
-        path, body = f"{self._prefix}/v1/score/{name_of(model)}", score_body(piece, stale, version)
-        try:
-            return scores_of(self._ask(Request("POST", path, headers, body), READ), model, len(piece.keys))
-        except DataError as error:
-            if error.code != "too-large" or len(piece.keys) < 2:
-                raise
-        return [score for half in halves(piece) for score in self._scored(model, half, stale, version)]
-
-    def _piece(self, view: Readable, piece: Piece, stale: str | None) -> list[Answer | Refused]:
-        """Keys that go together, in halves when they are too many for the server."""
-        try:
-            return answers_of(self._post(view, piece, stale), view, len(piece.keys))
-        except DataError as error:
-            if error.code != "too-large" or len(piece.keys) < 2:
-                raise
-        return [answer for half in halves(piece) for answer in self._piece(view, half, stale)]
-
-    def _post(self, view: Readable, piece: Piece, stale: str | None) -> Reply:
-        headers = {**self._headers, "Content-Type": "application/json"}
-        body = body_of(named(view), piece, stale)
-        return self._ask(Request("POST", f"{self._prefix}/v1/features", headers, body), READ)
+        return self._ask(Request("POST", self._prefix + path, headers, body), READ)
 
     def _get(self, path: str, safe: Safe = READ) -> Reply:
         return self._ask(Request("GET", self._prefix + path, self._headers), safe)
@@ -355,6 +337,16 @@ class Client:
             return self._wire.exchange(request, seconds)
 
         return asked(attempt, self.url, self._patience, safe, self._waiting)
+
+
+def _whole_or_halves(ask: Callable[[Piece], list[T]], piece: Piece) -> list[T]:
+    """The answers to keys that go together, in halves when they are too many for the server."""
+    try:
+        return ask(piece)
+    except DataError as error:
+        if error.code != "too-large" or len(piece.keys) < 2:
+            raise
+    return [answer for half in halves(piece) for answer in _whole_or_halves(ask, half)]
 
 
 def _authorization(api_key: str | None) -> dict[str, str]:

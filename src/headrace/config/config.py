@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from headrace.clock import show_duration
 from headrace.config import settings
-from headrace.config.kinds import Duration, LocalPath, Name
+from headrace.config.kinds import Duration, LocalPath, ResourceName
 from headrace.config.reading import read
 from headrace.config.row import FILE, Setting, fill, rows, section, setting
 from headrace.config.serve_settings import ServeSettings
@@ -37,11 +37,11 @@ class Config:
     root: Path
     env: str | None
     origin: Mapping[str, str]
-    name: str = setting(Name(), None, "What the project is called. Required.", name="project.name")
+    name: str = setting(ResourceName(), None, "What the project is called. Required.", name="project.name")
     features: Path = setting(LocalPath(), "features.py", "The Python file that defines streams, views and sets.")
     data: Path = setting(LocalPath(), ".headrace", "The folder for everything Headrace writes.")
     prefix: str = setting(
-        Name(), "", "Put before every topic, group, key and path, so that environments can share a cluster."
+        ResourceName(), "", "Put before every topic, group, key and path, so that environments can share a cluster."
     )
     load_timeout: int = setting(Duration(), "10s", "How long the features file may take to load.")
     pipeline: settings.PipelineSettings = section(settings.PipelineSettings)
@@ -82,7 +82,10 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None, *, 
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("bad-setting", f"{FILE} cannot be read.", got=shown(str(error)), where=str(file)) from error
+        hint = "Look at its permissions; it is text in UTF-8."
+        raise ConfigError(
+            "bad-setting", f"{FILE} cannot be read.", got=shown(str(error)), where=str(file), hint=hint
+        ) from error
     return parse(text, file.parent, os.environ if environ is None else environ, env=env)
 
 

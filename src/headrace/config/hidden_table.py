@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.config.addresses import http_fault
 from headrace.config.kinds import HTTP_ADDRESS
-from headrace.config.row import Written
+from headrace.config.row import WrittenValue
 from headrace.errors import did_you_mean, shown
 
 
@@ -53,7 +53,7 @@ class Table:
     endpoints: tuple[str, ...] = ()
     takes: str = "a table of text"
 
-    def parse(self, written: Written) -> Hidden:
+    def parse(self, written: WrittenValue) -> Hidden:
         """The table, with dotted names for tables in it."""
         value = written.value
         if isinstance(value, str) and not written.is_in_file:
@@ -71,7 +71,7 @@ class Table:
             self._refuse_wrong(name, table[name], written)
         return Hidden(table)
 
-    def _refuse_wrong(self, name: str, value: str, written: Written) -> None:
+    def _refuse_wrong(self, name: str, value: str, written: WrittenValue) -> None:
         """Refuse a value whose form is known; one that comes from a variable is read where it is used."""
         if value.startswith("env:"):
             return

@@ -24,7 +24,7 @@ from headrace.config.addresses import (
     storage_fault,
     variable_fault,
 )
-from headrace.config.row import Written
+from headrace.config.row import WrittenValue
 from headrace.errors import DefinitionError, did_you_mean, shown
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -42,7 +42,7 @@ class Text:
     is_secret: bool = False
     trim: str = ""
 
-    def parse(self, written: Written) -> str:
+    def parse(self, written: WrittenValue) -> str:
         """The text as it was written, without what is cut off its end."""
         text = _text(self.takes, written)
         fault = None if not text and written.may_be_empty else self.fault(text)
@@ -64,7 +64,7 @@ class Location:
         """What is taken."""
         return self.text.takes
 
-    def parse(self, written: Written) -> str:
+    def parse(self, written: WrittenValue) -> str:
         """A path under the project's folder, an address as it was written, or an empty text."""
         text = self.text.parse(written)
         return str(written.root / text) if text and "://" not in text else text
@@ -76,18 +76,18 @@ class LocalPath:
 
     takes: str = "a path"
 
-    def parse(self, written: Written) -> Path:
+    def parse(self, written: WrittenValue) -> Path:
         """The path, from the project's folder."""
         return written.root / Text(self.takes, folder_fault, _PATH_HINT).parse(written)
 
 
 @dataclass(frozen=True)
-class Name:
+class ResourceName:
     """A name that topics, keys and paths may carry."""
 
     takes: str = "a name"
 
-    def parse(self, written: Written) -> str:
+    def parse(self, written: WrittenValue) -> str:
         """The name."""
         text = _text(self.takes, written)
         if NAME_PATTERN.fullmatch(text) or (not text and written.may_be_empty):
@@ -102,7 +102,7 @@ class Choice:
     choices: tuple[str, ...]
     takes: str = "a choice"
 
-    def parse(self, written: Written) -> str:
+    def parse(self, written: WrittenValue) -> str:
         """The word."""
         text = _text(self.takes, written)
         if text not in self.choices:
@@ -117,7 +117,7 @@ class Choices:
     choices: tuple[str, ...]
     takes: str = "a list of parts"
 
-    def parse(self, written: Written) -> tuple[str, ...]:
+    def parse(self, written: WrittenValue) -> tuple[str, ...]:
         """The words, each once."""
         value = written.value
         parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -136,7 +136,7 @@ class Duration:
 
     takes: str = "a duration"
 
-    def parse(self, written: Written) -> int:
+    def parse(self, written: WrittenValue) -> int:
         """Microseconds."""
         text = _text(self.takes, written)
         try:
@@ -152,18 +152,18 @@ class Seconds:
 
     takes: str = "a duration"
 
-    def parse(self, written: Written) -> float:
+    def parse(self, written: WrittenValue) -> float:
         """Seconds."""
         return Duration(self.takes).parse(written) / SECOND
 
 
 @dataclass(frozen=True)
-class Days:
+class DayList:
     """Days with commas between them."""
 
     takes: str = "days"
 
-    def parse(self, written: Written) -> tuple[date, ...]:
+    def parse(self, written: WrittenValue) -> tuple[date, ...]:
         """The days."""
         text = _text(self.takes, written)
         try:
@@ -186,7 +186,7 @@ class WholeNumber:
         """What is taken, with the bounds."""
         return f"a whole number from {self.least} to {self.most}"
 
-    def parse(self, written: Written) -> int:
+    def parse(self, written: WrittenValue) -> int:
         """The number: as TOML has it, or as a variable's text does."""
         value, in_file = written.value, written.is_in_file
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) and not in_file:
@@ -198,13 +198,13 @@ class WholeNumber:
 
 
 @dataclass(frozen=True)
-class Decimal:
+class DecimalNumber:
     """A decimal number for which `is_allowed` holds."""
 
     takes: str
     is_allowed: Callable[[float], bool]
 
-    def parse(self, written: Written) -> float:
+    def parse(self, written: WrittenValue) -> float:
         """The number: as TOML has it, or as a variable's text does."""
         value, in_file = written.value, written.is_in_file
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) and not in_file:
@@ -215,7 +215,7 @@ class Decimal:
         raise written.refusal(self.takes, hint, shown(value))
 
 
-def _text(takes: str, written: Written) -> str:
+def _text(takes: str, written: WrittenValue) -> str:
     if not isinstance(written.value, str):
         raise written.refusal(takes, "Write text in quotes.")
     return written.value
@@ -257,5 +257,5 @@ FOLDER = Location(Text("a folder", folder_fault, _PATH_HINT))
 STORAGE_PLACE = Location(
     Text("a folder or address", storage_fault, f"Write a folder, or an address that begins with {_SCHEMES}.")
 )
-SHARE = Decimal("a share from 0 to 1", lambda value: 0 <= value <= 1)
-POSITIVE = Decimal("a number above zero", lambda value: 0 < value < 1e9)
+SHARE = DecimalNumber("a share from 0 to 1", lambda value: 0 <= value <= 1)
+POSITIVE = DecimalNumber("a number above zero", lambda value: 0 < value < 1e9)

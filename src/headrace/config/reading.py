@@ -22,7 +22,8 @@ def read(
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError("bad-setting", f"{FILE} is not TOML.", got=str(error), where=FILE) from error
+        hint = 'Mend the line that is named. A text stands in quotes, as in name = "shop".'
+        raise ConfigError("bad-setting", f"{FILE} is not TOML.", got=str(error), where=FILE, hint=hint) from error
     overlays = table.pop("env", {})
     if not isinstance(overlays, dict) or not all(isinstance(overlay, dict) for overlay in overlays.values()):
         hint = "Write one table for each environment, as in [env.staging]."

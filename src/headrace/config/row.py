@@ -25,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenValue:
     """A value as it was written for a setting.
 
     Parameters
@@ -70,7 +70,7 @@ class Kind(Protocol[T_co]):
         """What is taken, as in "a duration"."""
         ...
 
-    def parse(self, written: Written) -> T_co:
+    def parse(self, written: WrittenValue) -> T_co:
         """The value as `Config` holds it, or an error."""
         ...
 
@@ -113,7 +113,7 @@ class Setting:
 
     def parse(self, value: Any, where: str, root: Path) -> Any:
         """The value as `Config` holds it, or an error that says what the setting takes."""
-        return self.kind.parse(Written(self.name, value, where, root, may_be_empty=self.default == ""))
+        return self.kind.parse(WrittenValue(self.name, value, where, root, may_be_empty=self.default == ""))
 
 
 def setting(kind: Kind[T], default: Any, meaning: str, *, name: str = "") -> T:

@@ -23,7 +23,7 @@ from headrace.config.kinds import (
     ZONE,
     Choice,
     Choices,
-    Days,
+    DayList,
     Duration,
     Text,
     WholeNumber,
@@ -230,7 +230,7 @@ class DriftSettings:
         Duration(), "400d", "How long an incident that is over is kept and listed; one that is not over is always kept."
     )
     zone: str = setting(ZONE, "UTC", "The time zone of hours and days.")
-    holidays: tuple[date, ...] = setting(Days(), "", "Days like no other, as in `2026-12-25, 2026-12-26`.")
+    holidays: tuple[date, ...] = setting(DayList(), "", "Days like no other, as in `2026-12-25, 2026-12-26`.")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ every expression downstream speaks of the record's own fields alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import Any
@@ -15,7 +15,7 @@ from headrace.clock import duration
 from headrace.codec.formats import FORMATS
 from headrace.define.avro_file import avro_text_of
 from headrace.define.name import NamedValue, name_of, one_of, text_of
-from headrace.errors import DefinitionError, did_you_mean, shown, user_location
+from headrace.errors import DefinitionError, ProjectError, did_you_mean, shown, user_location
 from headrace.expression import Column, Expression, both, field, parse, underlined
 from headrace.public_calls import check_call
 from headrace.types.field_types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
@@ -264,3 +264,11 @@ def _text(value: Any, what: str) -> str:
     if isinstance(value, str):
         return value
     raise DefinitionError("bad-argument", f"{what} takes an SQL expression as text.", got=shown(value))
+
+
+def find_stream(streams: Iterable[Stream], name: str) -> Stream:
+    """The stream of a name; a name that none has is refused with `not-found`."""
+    known = {stream.name: stream for stream in streams}
+    if name not in known:
+        raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=did_you_mean(name, known))
+    return known[name]

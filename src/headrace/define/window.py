@@ -2,18 +2,22 @@
 
 Every window answers one question, `span(t)`: the half-open range of event times whose tiles count. A tile is `r` wide,
 r being the window's resolution, so a span is always made of whole r-tiles; how finely tiles are stored never changes a
-value. A session narrows its span further, to the events chained by gaps (`meaning.reference` and the store's reader do
-it).
+value. A session narrows its span further (`narrow`), to the events chained by gaps. No other module asks for the
+class of a window: what is special about one is a property or method here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo
 
-from headrace.clock import DAY, MICROSECOND, show_duration
+from headrace.clock import DAY, MICROSECOND, MINUTE, show_duration
+
+if TYPE_CHECKING:
+    from headrace.aggregate.columns import Array
 
 EXACT = MICROSECOND
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,6 +42,39 @@ class Window:
     def span(self, t: int) -> tuple[int, int]:
         """The half-open range of event times whose r-tiles count at t."""
         raise NotImplementedError
+
+    def spans(self, t: Array) -> tuple[Array, Array]:
+        """The span at many moments.
+
+        >>> import numpy as np
+        >>> [each.tolist() for each in Trailing(10, 20).spans(np.array([5, 19]))]
+        [[-20, -10], [10, 20]]
+        """
+        import numpy as np
+
+        low, high = self.span(t)  # type: ignore[arg-type]  # Whole numbers or arrays of them: the arithmetic is the same.
+        return np.broadcast_to(low, t.shape).astype(np.int64), np.broadcast_to(high, t.shape).astype(np.int64)
+
+    @property
+    def pause(self) -> int | None:
+        """The longest pause between events that count together; None where pauses do not matter."""
+        return None
+
+    @property
+    def needs_single_tiles(self) -> bool:
+        """Whether tiles must be seen one by one, with the first and last time in each, to find the pauses."""
+        return self.pause is not None
+
+    def narrow(self, firsts: Sequence[int], lasts: Sequence[int], t: int) -> int:
+        """How many of the oldest events, or tiles, of its span do not count at t.
+
+        Parameters
+        ----------
+        firsts, lasts
+            The first and the last event time of each, in order; of a single event the two are one.
+        """
+        del firsts, lasts, t
+        return 0
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -146,6 +183,18 @@ class Session(Window):
     def reach(self) -> int | None:
         return self.max_length + self.resolution
 
+    @property
+    def pause(self) -> int | None:
+        return self.gap
+
+    def narrow(self, firsts: Sequence[int], lasts: Sequence[int], t: int) -> int:
+        if not lasts or t - lasts[-1] > self.gap:
+            return len(lasts)
+        begin = len(lasts) - 1
+        while begin and firsts[begin] - lasts[begin - 1] <= self.gap:
+            begin -= 1
+        return begin
+
     def __str__(self) -> str:
         return self._shown(f"gap {show_duration(self.gap)}", f"at most {show_duration(self.max_length)}")
 
@@ -188,6 +237,14 @@ class Calendar(Window):
             before = _bucket_start(start - timedelta(days=1), self.unit)
             return self._ceil(_micros(before)), self._ceil(_micros(start))
         return self._ceil(_micros(start)), self.floor(t) + self.resolution
+
+    def spans(self, t: Array) -> tuple[Array, Array]:
+        import numpy as np
+
+        # Clocks are changed at whole minutes, and days begin at them.
+        different, which = np.unique(t // MINUTE, return_inverse=True)
+        found = np.array([self.span(int(minute) * MINUTE) for minute in different], dtype=np.int64).reshape(-1, 2)
+        return found[which, 0], found[which, 1]
 
     def _ceil(self, t: int) -> int:
         return -(-t // self.resolution) * self.resolution

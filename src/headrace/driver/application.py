@@ -21,13 +21,13 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from headrace.alarms.alarm import Alarm
-from headrace.atomic_file import write_or_overwrite
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config.config import Config, names
 from headrace.disk import has_room
 from headrace.driver.component import Component
 from headrace.driver.component_thread import HUNG, RESTARTING, ComponentThread
 from headrace.errors import HeadraceError, MachineError
+from headrace.files import write_or_overwrite
 from headrace.log.protocol import Log
 from headrace.plan.capability import refuse_impossible_mode
 from headrace.plan.model import Plan

@@ -80,11 +80,11 @@ class Evaluating:
 
     def _count(self) -> None:
         """Count what models were given since; before labels are joined, so that all that is counted has been joined."""
-        try:
-            for model in watched_models(self._plan, self._config):
+        for model in watched_models(self._plan, self._config):
+            try:
                 spread_table(self._plan, self._config, model).look(self._session, self._registry)
-        except HeadraceError as error:
-            _logger.warning("nothing was counted for drift: %s", error)
+            except HeadraceError as error:
+                _logger.warning("nothing of model %s was counted for drift: %s", model.name, error)
 
     def _watch(self) -> None:
         """Look for drift, and tell of incidents that are new."""

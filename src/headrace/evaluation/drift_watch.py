@@ -82,6 +82,11 @@ def watched_models(plan: Plan, config: Config) -> tuple[Model, ...]:
     return tuple(model for model in scoring if model.name in chosen)
 
 
+def has_version(registry: Registry, model: Model) -> bool:
+    """Whether a model that is declared has a version that can be read."""
+    return bool(references(registry, model))
+
+
 def spread_table(plan: Plan, config: Config, model: Model) -> SpreadTable:
     """What a model was given, told apart by the segments that its labels name."""
     named = dict.fromkeys(name for label in _labels_of(plan, model) for name in label.segments)

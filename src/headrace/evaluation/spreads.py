@@ -56,9 +56,11 @@ class SpreadTable:
         now = Spread(positions(silver), silver.delta.version())
         if last is not None and last.positions == now.positions:
             return 0
+        known = references(registry, self._model)
+        if not known:
+            return 0
         files = silver.files() if last is None else sorted(added_since(silver, last.version))
         between = OffsetRange(None if last is None else last.positions, now.positions, files)
-        known = references(registry, self._model)
         found = spreads(session, self._model, silver, known, self._length, self._names, between=between)
         rows = [
             {
@@ -97,8 +99,13 @@ def _inside(spread: Spread, offsets: Mapping[int, int]) -> bool:
 
 
 def references(registry: Registry, model: Model) -> dict[int, dict[str, Reference]]:
-    """Of each version of a model, how its columns were spread when it was trained, and bins for its scores."""
+    """Of each version of a model, how its columns were spread when it was trained, and bins for its scores.
+
+    A model that is declared and has no version yet has none.
+    """
     found: dict[int, dict[str, Reference]] = {}
+    if model.name not in registry.models():
+        return found
     for version in registry.versions(model.name):
         try:
             told = registry.manifest(model.name, version)

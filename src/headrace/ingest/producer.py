@@ -19,26 +19,22 @@ from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headrace.clock import SystemClock, duration, micros, show_time
-from headrace.codec.json.read import decoder
-from headrace.codec.json.write import encoded
+from headrace.clock import SystemClock, duration, micros
 from headrace.codec.registry.ids import registry_of
-from headrace.codec.wire import SchemaIds, row_writer
+from headrace.codec.wire import SchemaIds
 from headrace.config.config import names
-from headrace.define.stream import Stream
-from headrace.errors import DataError, HeadraceError, ProjectError, did_you_mean, shown
+from headrace.define.stream import Stream, find_stream
+from headrace.errors import DataError, HeadraceError, shown
 from headrace.ingest.send.buffer import Bounds, Buffer, Counts
 from headrace.log.protocol import Log
 from headrace.log.record import Headers, Message, Position, sizes
+from headrace.meaning.message import MessageWriter
 from headrace.meaning.verdict import ARRIVED_AT, RESERVED
 from headrace.project import Project, load
 from headrace.public_calls import check_making
 from headrace.topics import create, open_log, topics
-
-if TYPE_CHECKING:
-    from headrace.codec.json.read import Decoded
 
 BUFFER_BYTES = 64 * 1024 * 1024
 LEAVING = 30.0
@@ -109,14 +105,15 @@ class Producer:
                 log.create_topic(self.topic)
         else:
             loaded = project if isinstance(project, Project) else load(None if project is None else Path(project))
-            self.stream = _declared(loaded, stream)
+            self.stream = find_stream(loaded.streams, stream.name if isinstance(stream, Stream) else stream).base
             ids = registry_of(loaded.config, loaded.streams)
             self.topic = names(loaded.config).topic(self.stream.name)
             if log is None:
                 log = self._own = open_log(loaded.config)
             create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
         self._log = log
-        self._write = _unchecked if unchecked else _writer(self.stream, ids, self.topic)
+        self._writer = MessageWriter(self.stream, ids, self.topic)
+        self._write = _unchecked if unchecked else _checked_write(self._writer)
         self._buffer = Buffer(lambda messages: self._log.append_batch(self.topic, messages), bounds)
         atexit.register(self._leave)
 
@@ -148,9 +145,7 @@ class Producer:
         """
         try:
             value, fields = self._write(row)
-            if key is None and self.stream.key is not None and fields is not None:
-                key = str(fields[self.stream.key])
-            made = key.encode() if isinstance(key, str) else key
+            made = self._writer.key(fields) if key is None else key.encode() if isinstance(key, str) else key
             message = Message(value, made, (*_checked(headers), *self._arrival(arrived_at)))
             sizes([message], compacted=False)
         except HeadraceError:
@@ -181,7 +176,7 @@ class Producer:
         source, name = self.stream.arrival.source, self.stream.arrival.name
         if source == "header":
             moment = SystemClock().now() if arrived_at is None else micros(arrived_at, "`arrived_at`")
-            return ((str(name), show_time(moment).encode()),)
+            return self._writer.arrival(moment)
         if arrived_at is None:
             return ()
         if source == "field":
@@ -195,14 +190,6 @@ class Producer:
             self.close(LEAVING)
         except HeadraceError as error:
             _logger.error("a producer was not closed: %s", error)
-
-
-def _declared(loaded: Project, stream: str | Stream) -> Stream:
-    name = stream.name if isinstance(stream, Stream) else stream
-    known = {each.name: each for each in loaded.streams}
-    if name in known:
-        return known[name].base
-    raise ProjectError("not-found", "There is no such stream.", got=shown(name), hint=did_you_mean(name, known))
 
 
 def _count(what: str, value: Any) -> int:
@@ -224,34 +211,18 @@ Write = Callable[[Row], tuple[bytes, Mapping[str, Any] | None]]
 """From a row to its bytes and its fields as a reader will have them."""
 
 
-def _writer(stream: Stream, ids: SchemaIds | None, topic: str) -> Write:
+def _checked_write(writer: MessageWriter) -> Write:
     """Rows that fit the stream's fields and pass its checks, in the stream's format."""
-    made = None if stream.format == "json" else row_writer(stream, ids, topic)
-    known, decode = {field.name for field in stream.schema}, decoder(stream.schema)
-    checks = [(name, check.python()) for name, check in stream.checks]
 
     def write(row: Row) -> tuple[bytes, Mapping[str, Any] | None]:
-        if isinstance(row, bytes):
-            value, fields = row, _read(decode(row), row)
-        else:
-            for name in row:
-                if name not in known:
-                    message = f"Stream {stream.name!r} has no such field."
-                    raise DataError("bad-record", message, got=shown(name), hint=did_you_mean(name, known))
-            value, fields = encoded(stream.schema, row)
-        for name, holds in checks:
-            if holds(fields) is False:
-                raise DataError("bad-record", f"An event is refused: check {name} is false.", got=shown(row))
-        return (value if made is None else made(fields)), fields
+        text, decoded = (row, writer.read(row)) if isinstance(row, bytes) else writer.read_fields(row)
+        fields, fault = decoded
+        if fields is None or fault is not None:
+            reason = "it cannot be read" if fault is None else f"{fault.kind}, {fault.reason}"
+            raise DataError("bad-record", f"An event is refused: {reason}.", got=shown(row))
+        return writer.value(text, fields), fields
 
     return write
-
-
-def _read(decoded: Decoded, row: bytes) -> dict[str, Any]:
-    if decoded.row is not None:
-        return decoded.row
-    reason = "it cannot be read" if decoded.fault is None else f"{decoded.fault.kind}, {decoded.fault.reason}"
-    raise DataError("bad-record", f"An event is refused: {reason}.", got=shown(row))
 
 
 def _unchecked(row: Row) -> tuple[bytes, Mapping[str, Any] | None]:

@@ -19,7 +19,8 @@ def refuse(file: Path) -> None:
         hint = "Name a file that ends in .png or .svg."
         raise UsageError("bad-usage", "A picture of that kind cannot be written.", got=shown(str(file)), hint=hint)
     if not file.resolve().parent.is_dir():
-        raise UsageError("bad-usage", "The folder for the picture is not there.", got=shown(str(file)))
+        hint = "Make the folder first, or name another."
+        raise UsageError("bad-usage", "The folder for the picture is not there.", got=shown(str(file)), hint=hint)
     try:
         import matplotlib  # noqa: F401
     except ImportError:

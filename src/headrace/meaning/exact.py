@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from headrace.define.view import Feature, Term, View
-from headrace.define.window import Session
 from headrace.meaning.event import Event
 
 Mode = Literal["as_known", "as_happened"]
@@ -54,10 +53,9 @@ class ViewEvents:
 
     def _term(self, term: Term, known: list[Event], times: list[int], t: int) -> Any:
         low, high = term.window.span(t)
-        inside = known[bisect_left(times, low) : bisect_left(times, high)]
-        if isinstance(term.window, Session):
-            inside = _running_session(inside, term.window.gap, t)
-        eat = self.eaten[term]
+        begin, end = bisect_left(times, low), bisect_left(times, high)
+        held, eat = times[begin:end], self.eaten[term]
+        inside = known[begin + term.window.narrow(held, held, t) : end]
         inputs = [(event.event_time, event.event_id, eat(event.row)) for event in inside]
         return term.aggregate.exact([given for given in inputs if given[2] is not None], t)
 
@@ -65,13 +63,3 @@ class ViewEvents:
 def is_known(event: Event, moment: Moment, mode: Mode) -> bool:
     """Whether an event counts at a moment: since its arrival, or since it happened."""
     return event.place < moment if mode == "as_known" else event.event_time < moment[0]
-
-
-def _running_session(events: list[Event], gap: int, t: int) -> list[Event]:
-    """The last events chained by pauses of at most the gap, if the last one is not further back than that."""
-    if not events or t - events[-1].event_time > gap:
-        return []
-    first = len(events) - 1
-    while first and events[first].event_time - events[first - 1].event_time <= gap:
-        first -= 1
-    return events[first:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from headrace.define.window import Session
+from headrace.define.window import Window
 from headrace.plan.model import Partial, PlannedFeature, PlannedTerm
 
 Tile = tuple[int, Mapping[str, Any]]
@@ -29,8 +29,8 @@ def _term_value(planned: PlannedTerm, grain: int, tiles: Sequence[Tile], t: int)
     if window.exact:
         kept = _merged(planned.columns[0], inside)
         return planned.term.aggregate.exact([event for event in kept if low <= event[0] < high], t)
-    if isinstance(window, Session):
-        inside = _session(window, planned.span, inside, t)
+    if window.needs_single_tiles:
+        inside = _narrowed(window, planned.span, inside, t)
     return planned.term.aggregate.finish([_merged(column, inside) for column in planned.columns], t)
 
 
@@ -38,17 +38,11 @@ def _merged(column: Partial, tiles: Iterable[Tile]) -> Any:
     return column.monoid.fold(tile[1][column.name] for tile in tiles)
 
 
-def _session(window: Session, span: Partial, tiles: Sequence[Tile], t: int) -> list[Tile]:
-    """The tiles of the running session: neighbours belong together when the pause between them is at most the gap."""
+def _narrowed(window: Window, span: Partial, tiles: Sequence[Tile], t: int) -> list[Tile]:
+    """The tiles that count of those in the window's span, by the first and last event time in each."""
     spans: dict[int, Any] = {}
     for start, columns in tiles:
         spans[start] = span.monoid.merge(spans.get(start, span.monoid.empty), columns[span.name])
     starts = sorted(start for start in spans if spans[start][0])
-    if not starts or t - spans[starts[-1]][2] > window.gap:
-        return []
-    first = starts[-1]
-    for earlier, later in zip(reversed(starts[:-1]), reversed(starts), strict=False):
-        if spans[later][1] - spans[earlier][2] > window.gap:
-            break
-        first = earlier
-    return [tile for tile in tiles if tile[0] >= first]
+    gone = window.narrow([spans[start][1] for start in starts], [spans[start][2] for start in starts], t)
+    return [tile for tile in tiles if gone < len(starts) and tile[0] >= starts[gone]]

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.clock import SECOND, parse_timestamp
+from headrace.codec.json.read import Decoded, Fault
 from headrace.codec.json.rules import EARLIEST, LATEST
 from headrace.codec.wire import SchemaIds, decoder
 from headrace.define.stream import Stream
@@ -82,10 +83,14 @@ def _against_copies(judged: Judgement, seen: dict[tuple[str, int], Judgement]) -
     first = seen.setdefault((event.event_id, event.event_time), judged)
     if first is judged or first.event is None:
         return judged
+    return replace(as_copy(judged, first.place), conflict=first.event.row != event.row)
+
+
+def as_copy(judged: Judgement, first: Place) -> Judgement:
+    """The judgement of a record whose event was there before it, at the place of the first copy."""
     verdict = "late" if judged.verdict == "late" else "duplicate"
-    reason = copy_reason(first.place[1], first.place[2], is_earlier=judged.place[0] < first.place[0])
-    conflict = first.event.row != event.row
-    return Judgement(judged.record, judged.place, verdict, reason, event, first.place, conflict, judged.closed)
+    reason = copy_reason(first[1], first[2], is_earlier=judged.place[0] < first[0])
+    return replace(judged, verdict=verdict, reason=reason, first=first)
 
 
 def copy_reason(partition: int, offset: int, *, is_earlier: bool) -> str:
@@ -97,13 +102,27 @@ def copy_reason(partition: int, offset: int, *, is_earlier: bool) -> str:
     return f"a copy of partition {partition}, offset {offset}{', which arrived later' if is_earlier else ''}"
 
 
+def row_checker(stream: Stream) -> Callable[[Decoded], Decoded]:
+    """A function that adds the first check which a row fails as its fault."""
+    checks = [(f"check {name} is false", check.python()) for name, check in stream.checks]
+
+    def check_row(decoded: Decoded) -> Decoded:
+        row = decoded.row
+        if row is not None:
+            for reason, holds in checks:
+                if holds(row) is False:
+                    return Decoded(row, Fault("invalid", reason))
+        return decoded
+
+    return check_row
+
+
 Read = Callable[[Record], Judgement]
 
 
 def reader(stream: Stream, ids: SchemaIds | None = None) -> Read:
     """A function that gives a record its verdict as far as the record alone decides it."""
-    decode = decoder(stream, ids)
-    checks = [(name, check.python()) for name, check in stream.checks]
+    decode, check_row = decoder(stream, ids), row_checker(stream)
     time_field, id_field = stream.event_time, stream.event_id
     lateness, skew, stored = (
         stream.allowed_lateness,
@@ -113,19 +132,14 @@ def reader(stream: Stream, ids: SchemaIds | None = None) -> Read:
 
     def read(record: Record) -> Judgement:
         again = next((value for name, value in record.headers if name == ARRIVED_AT), None)
-        decoded = decode(record.value or b"")
-        row = decoded.row
+        row, fault = check_row(decode(record.value or b""))
         if again is not None:
             arrived_at = whole_micros(again.decode("utf-8", "replace"))
         else:
             arrived_at = record.arrived_at if stored else _declared_arrival(stream, record, row)
         place = (record.arrived_at if arrived_at is None else arrived_at, record.partition, record.offset)
-        if row is None:
-            fault = decoded.fault
-            return Judgement(record, place, fault.kind if fault else "malformed", fault.reason if fault else None)
-        for name, check in checks:
-            if check(row) is False:
-                return Judgement(record, place, "invalid", f"check {name} is false")
+        if row is None or fault is not None:
+            return Judgement(record, place, *(fault or ("malformed", None)))
         if arrived_at is None:
             source = stream.arrival.name if again is None else ARRIVED_AT
             return Judgement(record, place, "invalid", f"header {source} holds no arrival time")

@@ -9,7 +9,7 @@ Libraries that hold models are imported when a model of theirs is loaded.
 
 from headrace.models.breaker import Breaker
 from headrace.models.columns import Column, differences, fingerprint
-from headrace.models.lineup import Chosen, Lineup, Lineups
+from headrace.models.lineup import Lineup, Lineups, Seat
 from headrace.models.manifest import Manifest, Output
 from headrace.models.registry import Registry
 from headrace.models.roles import Change, Roles, chosen
@@ -18,7 +18,6 @@ from headrace.models.scorer import Scorer
 __all__ = [
     "Breaker",
     "Change",
-    "Chosen",
     "Column",
     "Lineup",
     "Lineups",
@@ -27,6 +26,7 @@ __all__ = [
     "Registry",
     "Roles",
     "Scorer",
+    "Seat",
     "chosen",
     "differences",
     "fingerprint",

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from headrace.atomic_file import write_whole
 from headrace.clock import parse_timestamp, show_time
 from headrace.errors import DataError, did_you_mean, shown
+from headrace.files import write_atomically
 from headrace.models.columns import Column
 
 FILE = "manifest.json"
@@ -101,7 +101,10 @@ def checked(manifest: Manifest) -> Manifest:
     """The manifest, unless something it says cannot be."""
     names = manifest.names
     if not names or len(set(names)) < len(names):
-        raise DataError("wrong-columns", "A model takes at least one column, each once.", got=shown(list(names), 200))
+        hint = "Name a feature set that has features."
+        raise DataError(
+            "wrong-columns", "A model takes at least one column, each once.", got=shown(list(names), 200), hint=hint
+        )
     filled = manifest.missing if isinstance(manifest.missing, dict) else {}
     if isinstance(manifest.missing, str) and manifest.missing not in (NAN, REFUSE):
         hint = 'Say "nan", "refuse", or a value for each column that may be null.'
@@ -118,10 +121,12 @@ def checked(manifest: Manifest) -> Manifest:
     for name, known in manifest.categories.items():
         if name not in texts or len(set(known)) < len(known):
             message = f"Column {name!r} has categories, but is no text, or has one of them twice."
-            raise DataError("bad-argument", message, got=shown(list(known)))
+            hint = "Name each category once, and of columns of text alone."
+            raise DataError("bad-argument", message, got=shown(list(known)), hint=hint)
     low, high = manifest.output.low, manifest.output.high
     if low is not None and high is not None and not low <= high:
-        raise DataError("bad-argument", "The range of a model's scores is empty.", got=f"{low} to {high}")
+        hint = "Say the lower bound first, as in 0:1."
+        raise DataError("bad-argument", "The range of a model's scores is empty.", got=f"{low} to {high}", hint=hint)
     return manifest
 
 
@@ -133,7 +138,7 @@ def as_json(manifest: Manifest) -> dict[str, Any]:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Say what a folder holds."""
-    write_whole(folder / FILE, json.dumps(as_json(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_atomically(folder / FILE, json.dumps(as_json(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read(folder: Path) -> Manifest:

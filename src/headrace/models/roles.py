@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,8 @@ from headrace.errors import DataError, ProjectError, shown
 
 CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
 By = Literal["user", "fallback"]
+FALLBACK: Final = "fallback"
+"""Who made a change that nobody asked for."""
 KeyPart = str | int | bool
 
 
@@ -59,7 +61,10 @@ def challenged(roles: Roles, change: Change, share: float) -> Roles:
     if roles.champion is None:
         raise DataError("no-champion", "There is no champion to challenge.", hint="Promote a version first.")
     if roles.champion == change.version:
-        raise DataError("bad-argument", "The champion cannot challenge itself.", got=f"version {change.version}")
+        hint = "Name another version; `headrace model list` shows them."
+        raise DataError(
+            "bad-argument", "The champion cannot challenge itself.", got=f"version {change.version}", hint=hint
+        )
     if not 0.0 < share < 1.0:
         hint = "To give it all keys, promote it; to give it none, make it a shadow."
         raise DataError("bad-argument", "A challenger's share is between 0 and 1.", got=shown(share), hint=hint)
@@ -75,7 +80,10 @@ def unchallenged(roles: Roles, change: Change) -> Roles:
 def shadowed(roles: Roles, change: Change) -> Roles:
     """The version scores what the champion scores, and nobody hears it."""
     if change.version in (roles.champion, roles.challenger):
-        raise DataError("bad-argument", "A version that answers is no shadow.", got=f"version {change.version}")
+        hint = "Name a version that does not answer; `headrace model list` shows them."
+        raise DataError(
+            "bad-argument", "A version that answers is no shadow.", got=f"version {change.version}", hint=hint
+        )
     others = tuple(each for each in roles.shadows if each != change.version)
     return _noted(roles, change, shadows=tuple(sorted((*others, change.version))))
 
@@ -104,6 +112,16 @@ def earlier(roles: Roles) -> list[int]:
             # It may have passed over versions that could not be loaded.
             stack = stack[: stack.index(change.version) + 1]
     return stack[-2::-1]
+
+
+def fallback_from(roles: Roles) -> int | None:
+    """The version whose place the champion took because it failed; None when somebody wanted the champion.
+
+    >>> fallback_from(Roles(champion=1, history=(Change(2, "rollback", 1, before=2, by="fallback"),)))
+    2
+    """
+    changes = [change for change in roles.history if change.what in ("promote", "rollback")]
+    return changes[-1].before if changes and changes[-1].by == FALLBACK else None
 
 
 def chosen(model: str, roles: Roles, key: Sequence[KeyPart]) -> tuple[int, str]:

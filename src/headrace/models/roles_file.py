@@ -5,27 +5,24 @@ Whoever reads takes no lock. What a change means is said in `models.roles`.
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from headrace.atomic_file import write_whole
 from headrace.clock import Clock
 from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.faults import FaultPoints
-from headrace.file_lock import alone
+from headrace.files import lock_file, write_atomically
 from headrace.models import roles as changes
 from headrace.models.roles import By, Change, Roles
 
 FILE, LOCK = "roles.json", ".lock"
 PATIENCE = 10.0
 """Seconds that a change waits for its turn; one takes milliseconds."""
-PAUSE = 0.005
 Token = tuple[int, int, int]
 What = Literal["promote", "rollback", "challenge", "unchallenge", "shadow", "unshadow"]
 
@@ -155,24 +152,13 @@ class RolesFile(ABC):
             if after != before:
                 text = msgspec.json.format(msgspec.json.encode(after), indent=2).decode()
                 self._faults.reach("models.roles.before")
-                write_whole(self._folder / model / FILE, text + "\n")
+                write_atomically(self._folder / model / FILE, text + "\n")
                 self._faults.reach("models.roles.after")
         return after
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> AbstractContextManager[None]:
     """Be the one that changes a model; whoever comes meanwhile waits for its turn."""
     message, hint = "Another process changes the model, and does not come to an end.", "Try again, or end it."
     refusal = MachineError("models-locked", message, got=str(folder), hint=hint)
-    until = time.monotonic() + PATIENCE
-    with ExitStack() as held:
-        while True:
-            try:
-                held.enter_context(alone(folder / LOCK, refusal))
-                break
-            except MachineError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(PAUSE)
-        yield
+    return lock_file(folder / LOCK, refusal, PATIENCE)

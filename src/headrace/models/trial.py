@@ -7,11 +7,8 @@ the machine's memory, and ends with whoever started it. What it found is written
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +18,7 @@ from headrace import errors
 from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.machine import end_with, limit_memory
 from headrace.models.manifest import Manifest
+from headrace.processes.child import ChildProcess, name_exit, start_module
 
 LIMIT = 30.0
 """Seconds that a version may take to be loaded and to score: so much as serving gives it."""
@@ -45,39 +43,25 @@ def try_out(folder: Path, manifest: Manifest, limit: float = LIMIT) -> None:
     if code != 0 or not told:
         message = f"The {manifest.title} ended its process when it was loaded and asked for a score."
         hint = "A model must not end the process, crash, or take more than half of the machine's memory."
-        raise DataError("bad-model", message, got=_ending(code), hint=hint)
+        raise DataError("bad-model", message, got=name_exit(code), hint=hint)
     _raise(json.loads(told))
+
+
+def start_model(module: str, given: Sequence[str], descriptors: Sequence[int] = ()) -> ChildProcess:
+    """Start a module that runs a model's own code; what it prints goes to stderr."""
+    threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    return start_module(module, given, variables=threads, descriptors=descriptors)
 
 
 def _run(folder: Path, answer: Path, manifest: Manifest, limit: float) -> int:
     """The exit code of the process, which is ended with all that it started when its time is over."""
-    environ = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "headrace.models.trial", str(folder), str(answer), str(os.getpid())],
-        stdin=subprocess.DEVNULL,
-        stdout=2,  # what a model prints is no answer of ours
-        env=environ,
-        start_new_session=True,
-    )
-    try:
-        return process.wait(limit)
-    except subprocess.TimeoutExpired:
+    with start_model("headrace.models.trial", [str(folder), str(answer), str(os.getpid())]) as process:
+        code = process.wait(limit)
+    if code is None:
         message = f"The {manifest.title} was not loaded, or gave no score, within {limit:g} s."
         hint = "Serving gives it no longer either: look for a loop that does not end, or load less."
-        raise MachineError("model-slow", message, got=f"{manifest.file} ({manifest.format})", hint=hint) from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+        raise MachineError("model-slow", message, got=f"{manifest.file} ({manifest.format})", hint=hint)
+    return code
 
 
 def _raise(told: dict[str, str | None]) -> None:

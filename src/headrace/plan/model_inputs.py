@@ -53,14 +53,15 @@ class FittingModels(Registry):
 
     def load(self, model: str, version: int) -> Scorer:
         """See `Registry.load`; a version that does not fit is refused with `wrong-columns`."""
-        self._refuse_unfit(model, version)
+        self.refuse_unfit(model, version)
         return super().load(model, version)
 
     def try_out(self, model: str, version: int) -> None:
         """See `Registry.try_out`; a version that does not fit is refused with `wrong-columns`."""
-        self._refuse_unfit(model, version)
+        self.refuse_unfit(model, version)
         super().try_out(model, version)
 
-    def _refuse_unfit(self, model: str, version: int) -> None:
+    def refuse_unfit(self, model: str, version: int) -> None:
+        """Refuse a version that does not fit the plan."""
         manifest = self.manifest(model, version)
         refuse_differences(unfit(manifest, self.inputs(model)), f"The {manifest.title}")

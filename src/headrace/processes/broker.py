@@ -131,4 +131,7 @@ def _format(command: Sequence[str], folder: Path) -> None:
     ran = subprocess.run([*command, *tool], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         said = ran.stderr.strip() or ran.stdout.strip()
-        raise MachineError("start-failed", "The local broker's storage cannot be prepared.", got=shown(said, 300))
+        hint = "Look at the permissions of the data folder, and at the room on its disk."
+        raise MachineError(
+            "start-failed", "The local broker's storage cannot be prepared.", got=shown(said, 300), hint=hint
+        )

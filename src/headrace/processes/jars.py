@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -21,6 +21,7 @@ from typing import NamedTuple
 from headrace.errors import MachineError, shown
 from headrace.machine import cache_folder
 from headrace.plural import show_count
+from headrace.processes.child import ChildProcess
 
 CONNECTOR, BROKER = "connector", "broker"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
@@ -114,7 +115,7 @@ def fetch(
             _run_maven(wanted, Path(fresh), variables, lambda count: tell(len(jars(use)) - len(wanted) + count))
             for jar in wanted:
                 _check(Path(fresh) / jar.file, jar)
-                os.replace(Path(fresh) / jar.file, there / jar.file)
+                (Path(fresh) / jar.file).replace(there / jar.file)
     return [there / jar.file for jar in jars(use)]
 
 
@@ -151,28 +152,20 @@ def _run_maven(wanted: list[Jar], into: Path, environ: Mapping[str, str], tell: 
     (into / "pom.xml").write_text(pom(wanted), encoding="utf-8")
     command = [maven, "-B", "-q", "-f", str(into / "pom.xml"), COPY, f"-DoutputDirectory={into}"]
     with (into / "said").open("w+b") as said:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=dict(environ)) as ran:
-            _wait(ran, lambda: tell(len(list(into.glob("*.jar")))))
+        with ChildProcess(command, output=said, environment=environ) as ran:
+            code = _wait(ran, lambda: tell(len(list(into.glob("*.jar")))))
         said.seek(0)
         text = said.read().decode("utf-8", "replace")
-    if ran.returncode != 0:
+    if code != 0:
         told = next((line for line in text.splitlines() if "ERROR" in line), text.strip())
         hint = "Maven needs a repository it can reach: see your Maven settings."
         raise MachineError("no-jars", "Maven could not fetch the jars.", got=shown(told, 300), hint=hint)
 
 
-def _wait(ran: subprocess.Popen[bytes], look: Callable[[], None]) -> None:
-    waited = 0.0
-    try:
-        while True:
-            try:
-                ran.wait(LOOK)
-                return
-            except subprocess.TimeoutExpired:
-                look()
-                waited += LOOK
-            if waited > LONGEST_FETCH:
-                ran.kill()
-    except BaseException:
-        ran.kill()
-        raise
+def _wait(ran: ChildProcess, look: Callable[[], None]) -> int:
+    deadline = time.monotonic() + LONGEST_FETCH
+    while (code := ran.wait(LOOK)) is None:
+        look()
+        if time.monotonic() > deadline:
+            ran.kill()
+    return code

@@ -11,6 +11,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from headrace.disk import LEAST, free_bytes, is_full
 
@@ -30,12 +31,21 @@ def mark(path: Path, text: str) -> None:
     '--- pipeline started ---\\n'
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(f"--- {text} ---\n")
+        with opened(path) as file:
+            file.write(f"--- {text} ---\n".encode())
     except OSError as error:
         if not is_full(error):
             raise
+
+
+def opened(path: Path) -> BinaryIO:
+    """A log file to add to. Keys and events may be in it, so nobody but its user reads it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return open(path, "ab", opener=_private)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def rotate(path: Path, largest: int = LARGEST) -> bool:
@@ -51,6 +61,7 @@ def rotate(path: Path, largest: int = LARGEST) -> bool:
         return False
     copy = path.with_name(f"{path.name}.new")
     try:
+        opened(copy).close()
         shutil.copyfile(path, copy)
     except OSError as error:
         copy.unlink(missing_ok=True)
@@ -60,8 +71,8 @@ def rotate(path: Path, largest: int = LARGEST) -> bool:
     for number in range(KEPT, 1, -1):
         older = path.with_name(f"{path.name}.{number - 1}")
         if older.exists():
-            os.replace(older, path.with_name(f"{path.name}.{number}"))
-    os.replace(copy, path.with_name(f"{path.name}.1"))
+            older.replace(path.with_name(f"{path.name}.{number}"))
+    copy.replace(path.with_name(f"{path.name}.1"))
     os.truncate(path, 0)
     return True
 

@@ -30,7 +30,8 @@ def last_or_free(last: int | None) -> int:
     for port in (last or 0, 0):
         with contextlib.suppress(OSError), _bound(port) as free:
             return free
-    raise MachineError("port-taken", "No port is free.")
+    hint = "End programs that listen on this machine, and try again."
+    raise MachineError("port-taken", "No port is free.", hint=hint)
 
 
 def refuse_taken(port: int, name: str) -> int:
@@ -40,7 +41,8 @@ def refuse_taken(port: int, name: str) -> int:
             return port
     except OSError as error:
         message = f"The port for the {name} is taken or may not be used."
-        raise MachineError("port-taken", message, got=f"{HOST}:{port}: {error.strerror}") from None
+        hint = "Name another port, or end the program that has it."
+        raise MachineError("port-taken", message, got=f"{HOST}:{port}: {error.strerror}", hint=hint) from None
 
 
 @contextlib.contextmanager

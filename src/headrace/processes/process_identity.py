@@ -8,13 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-PROC = Path("/proc")
+import psutil
+
 KILLED = 1.5
 """Seconds within which a killed process is gone, unless the machine itself hangs."""
 LOOK = 0.02
@@ -34,32 +33,19 @@ class Identity(NamedTuple):
     command: str
 
 
-def identify(pid: int, proc: Path = PROC) -> Identity | None:
+def identify(pid: int) -> Identity | None:
     """The identity of a process that runs, or None. One that has exited and was not yet collected runs no more."""
-    if not (proc / "self" / "stat").exists():
-        return _from_ps(pid)
     try:
-        stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-        command = (proc / str(pid) / "cmdline").read_bytes()
-        boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            # A process that is just being replaced by its command has no command line for a moment.
+            if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD) or not (words := process.cmdline()):
+                return None
+            # Counted from the machine's start: its clock may be set meanwhile.
+            start = process.create_time() - psutil.boot_time()
+    except psutil.Error:
         return None
-    # The name, in parentheses, may hold anything; what follows the last one is plain.
-    fields = stat.rpartition(")")[2].split()
-    # A process that is just being replaced by its command has no command line for a moment.
-    if fields[0] in ("Z", "X") or not command:
-        return None
-    return Identity(pid, f"{boot}/{fields[19]}", command.replace(b"\0", b" ").decode("utf-8", "replace").strip())
-
-
-def _from_ps(pid: int) -> Identity | None:
-    """The same on a system without /proc."""
-    asked = ["ps", "-o", "stat=", "-o", "lstart=", "-o", "command=", "-p", str(pid)]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
-    parts = told.stdout.split(None, 6)
-    if len(parts) < 7 or parts[0].startswith("Z"):
-        return None
-    return Identity(pid, " ".join(parts[1:6]), parts[6].strip())
+    return Identity(pid, f"{start:.2f}", " ".join(words))
 
 
 def alive(identity: Identity) -> bool:
@@ -109,17 +95,30 @@ def gone(identities: Iterable[Identity], *, within: float) -> bool:
     return True
 
 
-def marked(variable: str, value: str, proc: Path = PROC) -> list[Identity]:
-    """Every process that was started with a variable in its environment, however far down. Linux only."""
-    wanted, found = f"{variable}={value}".encode(), []
-    for folder in proc.glob("[0-9]*"):
-        try:
-            environment = (folder / "environ").read_bytes()
-        except OSError:
-            continue
-        if wanted in environment.split(b"\0") and (identity := identify(int(folder.name), proc)) is not None:
-            found.append(identity)
-    return found
+def marked(variable: str, value: str) -> list[Identity]:
+    """Every process that was started with a variable in its environment, however far down."""
+    found = [identify(process.pid) for process in psutil.process_iter() if _environment(process).get(variable) == value]
+    return [identity for identity in found if identity is not None]
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a child, its group, and whatever else descends from it. The child must not have been collected yet."""
+    descendants: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        descendants = psutil.Process(pid).children(recursive=True)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    kill_group(pid)
+    for process in descendants:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def kill_group(pid: int) -> None:

@@ -11,18 +11,17 @@ business: `processes.redis`, `processes.broker`.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from headrace.atomic_file import write_or_overwrite
 from headrace.errors import HeadraceError, MachineError, shown
+from headrace.files import FileLock, is_locked, write_or_overwrite
+from headrace.processes.child import ChildProcess, name_exit
 from headrace.processes.ports import HOST, last_or_free, refuse_taken
 
 STARTING, STOPPING, KILLED = 60.0, 20.0, 5.0
@@ -83,12 +82,7 @@ class _Known:
 
 def running(service: Service) -> Running | None:
     """The service if it runs, else None."""
-    try:
-        with service.lock.open("rb") as file:
-            # Shared: two that look at once must not take each other for the service.
-            if _take(file.fileno(), fcntl.LOCK_SH):
-                return None
-    except OSError:
+    if not is_locked(service.lock):
         return None
     known = _read(service)
     return None if known is None or known.pid is None else Running(known.address, known.pid)
@@ -109,9 +103,8 @@ def claimed(service: Service) -> Iterator[int]:
 
     One that runs, or that another process is just starting, is refused. After a failure all is as it was before.
     """
-    service.folder.mkdir(parents=True, exist_ok=True)
-    with service.lock.open("ab") as lock:
-        _claim(service, lock.fileno())
+    with FileLock(service.lock) as lock:
+        _claim(service, lock)
         before = _read(service)
         if before is not None:
             if before.pid is not None:
@@ -121,7 +114,7 @@ def claimed(service: Service) -> Iterator[int]:
             # Nobody may take the old pid for the service's own while the lock is held.
             _write(service, replace(before, pid=None))
         try:
-            yield lock.fileno()
+            yield lock.descriptor
         except BaseException:
             if before is None:
                 service.file.unlink(missing_ok=True)
@@ -153,21 +146,17 @@ def launch(service: Service, lock: int, command: Sequence[str], *, port: int, re
         Asked again and again, with its address, until it says so.
     """
     with contextlib.suppress(FileNotFoundError):
-        os.replace(service.log, service.log_before)
+        service.log.replace(service.log_before)
     with service.log.open("wb") as log:
-        started = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=[lock]
-        )
+        started = ChildProcess(command, output=log, descriptors=[lock])
     made = Running(f"{HOST}:{port}", started.pid)
     try:
         _write(service, _Known(made.address, made.pid, stopped=False))
         _await(started, service, lambda: ready(made.address))
     except BaseException:
-        started.kill()
-        started.wait()
+        started.end()
         raise
-    # It is meant to outlive this process: Python need not warn of it.
-    started.returncode = 0
+    started.leave_running()
     return made
 
 
@@ -184,7 +173,8 @@ def stop(service: Service, *, grace: float = STOPPING) -> bool:
             os.kill(found.pid, number)
         if _gone(service, found, within):
             return True
-    raise MachineError("no-answer", f"The local {service.name} does not end.", got=f"pid {found.pid}")
+    hint = "End the process by its number, or look at its log."
+    raise MachineError("no-answer", f"The local {service.name} does not end.", got=f"pid {found.pid}", hint=hint)
 
 
 def _gone(service: Service, found: Running, within: float) -> bool:
@@ -199,23 +189,12 @@ def _gone(service: Service, found: Running, within: float) -> bool:
     return False
 
 
-def _claim(service: Service, lock: int) -> None:
-    deadline = time.monotonic() + SETTLED
-    while not _take(lock, fcntl.LOCK_EX):
+def _claim(service: Service, lock: FileLock) -> None:
+    if not lock.try_acquire(SETTLED, lambda: running(service) is not None):
         found = running(service)
-        if found is not None or time.monotonic() > deadline:
-            got = "being started" if found is None else f"{found.address}, pid {found.pid}"
-            hint = f"Use it, or stop it with `headrace {service.verb} down`."
-            raise HeadraceError("already-running", f"The local {service.name} runs already.", got=got, hint=hint)
-        time.sleep(LOOK)
-
-
-def _take(file: int, how: int) -> bool:
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        got = "being started" if found is None else f"{found.address}, pid {found.pid}"
+        hint = f"Use it, or stop it with `headrace {service.verb} down`."
+        raise HeadraceError("already-running", f"The local {service.name} runs already.", got=got, hint=hint)
 
 
 def _read(service: Service) -> _Known | None:
@@ -231,9 +210,9 @@ def _write(service: Service, known: _Known) -> None:
     write_or_overwrite(service.file, json.dumps(asdict(known)) + "\n")
 
 
-def _await(started: subprocess.Popen[bytes], service: Service, ready: Callable[[], bool]) -> None:
+def _await(started: ChildProcess, service: Service, ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + STARTING
-    while (code := started.poll()) is not None or not ready():
+    while (code := started.code()) is not None or not ready():
         if code is not None or time.monotonic() > deadline:
             raise _failed(service, code)
         time.sleep(LOOK)
@@ -243,5 +222,5 @@ def _failed(service: Service, code: int | None) -> MachineError:
     said = service.log.read_text("utf-8", "replace").splitlines()
     told = next((line for line in said if "ERROR" in line or "FATAL" in line), said[-1] if said else "")
     message = f"The local {service.name} did not start."
-    got = f"{'no answer' if code is None else f'exit code {code}'}: {shown(told, 200)}"
+    got = f"{'no answer' if code is None else name_exit(code)}: {shown(told, 200)}"
     return MachineError("start-failed", message, got=got, hint=f"See {service.log}.")

@@ -6,20 +6,18 @@ reads it checks the identities in it.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from headrace.atomic_file import write_or_overwrite
 from headrace.config.config import Config, names
 from headrace.errors import HeadraceError, ProjectError
+from headrace.files import FileLock, is_locked, write_or_overwrite
 from headrace.processes import process_identity
 from headrace.processes.process_identity import Identity
 
@@ -77,49 +75,30 @@ def place(config: Config) -> Place:
 @contextmanager
 def locked(where: Place) -> Iterator[None]:
     """Be the only supervisor of a project. The lock goes with the process that holds it, however it ends."""
-    where.lock.parent.mkdir(parents=True, exist_ok=True)
-    with open(os.open(where.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+", encoding="utf-8") as file:
-        deadline = time.monotonic() + SETTLED
-        while not _take(file.fileno()):
-            held = _named(file)
-            if held is not None or time.monotonic() >= deadline:
-                hint = "See it with `headrace status`, or end it with `headrace down`."
-                got = None if held is None else f"pid {held.pid}"
-                raise ProjectError("already-running", "The project is already up.", got=got, hint=hint)
-            time.sleep(process_identity.LOOK)
+    with FileLock(where.lock) as lock:
+        if not lock.try_acquire(SETTLED, lambda: _named(where.lock) is not None):
+            held = _named(where.lock)
+            hint = "See it with `headrace status`, or end it with `headrace down`."
+            got = None if held is None else f"pid {held.pid}"
+            raise ProjectError("already-running", "The project is already up.", got=got, hint=hint)
         me = process_identity.identify(os.getpid())
-        file.seek(0)
-        # Over what was there before it is cut off: a disk that fills up just now takes no room from it.
-        file.write(json.dumps(None if me is None else me._asdict()))
-        file.truncate()
+        with where.lock.open("r+", encoding="utf-8") as file:
+            # Over what was there before it is cut off: a disk that fills up just now takes no room from it.
+            file.write(json.dumps(None if me is None else me._asdict()))
+            file.truncate()
         yield
-
-
-def _take(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def holder(where: Place) -> Identity | None:
     """The supervisor that holds the lock now, or None."""
-    try:
-        with open(where.lock, encoding="utf-8") as file:
-            if _take(file.fileno()):
-                return None
-            return _named(file)
-    except OSError:
-        return None
+    return _named(where.lock) if is_locked(where.lock) else None
 
 
-def _named(file: TextIO) -> Identity | None:
+def _named(lock: Path) -> Identity | None:
     """The living process that a lock file names."""
-    file.seek(0)
     try:
-        found = process_identity.read(json.loads(file.read()))
-    except ValueError:
+        found = process_identity.read(json.loads(lock.read_text("utf-8")))
+    except (OSError, ValueError):
         return None
     return found if found is not None and process_identity.alive(found) else None
 

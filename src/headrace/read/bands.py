@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from headrace.define.window import Session, Window
+from headrace.define.window import Window
 from headrace.plan.model import PlannedFeature, PlannedTerm
 from headrace.read.merge_steps import Finish, Step, finishes, steps
 from headrace.tiles.fold import Rows, TileFold
@@ -144,14 +144,14 @@ class ViewPlan:
         """What some windows want."""
         terms = [term for planned in self._features for term in planned.terms if term.term.window in windows]
         names = tuple(dict.fromkeys(name for term in terms for name in _names(term)))
-        return Need(names, self.fold.rows(names), any(isinstance(window, Session) for window in windows))
+        return Need(names, self.fold.rows(names), any(window.needs_single_tiles for window in windows))
 
 
 def _is_whole(planned: PlannedFeature) -> bool:
-    return any(isinstance(term.term.window, Session) or term.term.window.exact for term in planned.terms)
+    return any(term.term.window.needs_single_tiles or term.term.window.exact for term in planned.terms)
 
 
 def _names(planned: PlannedTerm) -> list[str]:
     """The columns that a term looks at."""
-    spans = [planned.span] if isinstance(planned.term.window, Session) else []
+    spans = [planned.span] if planned.term.window.needs_single_tiles else []
     return [column.name for column in (*planned.columns, *spans)]

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from headrace.define.dimension import Keyed
 from headrace.errors import DataError, did_you_mean, shown
+from headrace.http_paths import FEATURES, fixed_part
 from headrace.tiles.changelog import Key, KeyPart
 from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Integer, Type
 
@@ -36,17 +37,21 @@ def named(query: bytes) -> dict[str, str]:
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:
-        raise DataError("bad-request", "The query is not percent-encoded UTF-8.", got=shown(query)) from error
+        hint = "Write other characters as the percent signs of their UTF-8 bytes."
+        raise DataError(
+            "bad-request", "The query is not percent-encoded UTF-8.", got=shown(query), hint=hint
+        ) from error
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise DataError("bad-request", "A query parameter is given twice.", got=shown(query))
+        hint = "Name each column of the key once."
+        raise DataError("bad-request", "A query parameter is given twice.", got=shown(query), hint=hint)
     return found
 
 
 def key_of(view: Keyed, parts: Sequence[str]) -> Key:
     """A key from its parts in order."""
     if len(parts) != len(view.by):
-        path = "/".join(["", "v1", "features", view.name, *(f"{{{name}}}" for name in view.by)])
+        path = "/".join([fixed_part(FEATURES) + view.name, *(f"{{{name}}}" for name in view.by)])
         message = (
             f"{type(view).__name__} {view.name!r} is kept by {_columns(len(view.by))}, but the path names {len(parts)}."
         )
@@ -98,4 +103,7 @@ def _text(part: bytes) -> str:
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError as error:
-        raise DataError("bad-request", "A path segment is not percent-encoded UTF-8.", got=shown(part)) from error
+        hint = "Write other characters as the percent signs of their UTF-8 bytes."
+        raise DataError(
+            "bad-request", "A path segment is not percent-encoded UTF-8.", got=shown(part), hint=hint
+        ) from error

@@ -73,7 +73,7 @@ def oldest_of(moments: Sequence[int | None]) -> int | None:
 
 
 class Reader:
-    """Reads features of a plan from a store, and tells the store how to merge the plan's tiles.
+    """Reads features of a plan from a store.
 
     Parameters
     ----------
@@ -101,7 +101,6 @@ class Reader:
         self._runs = runs
         self._folds = folds(plan)
         self._views: dict[str, ViewPlan] = {}
-        store.fold_with(self._folds)
 
     def view(self, name: str) -> View:
         """A view by name; an unknown one is refused with `not-found`."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 
 from headrace.codec.wire import SchemaIds
 from headrace.define.stream import Stream
 from headrace.log.record import Record
 from headrace.meaning.event import Place
-from headrace.meaning.verdict import Judgement, copy_reason, reader
+from headrace.meaning.verdict import Judgement, as_copy, reader
 from headrace.plan.model import SPREAD
 
 MOST = 2_000_000
@@ -67,8 +66,7 @@ class Admit:
             self._seen[identity] = judged.place
             self._order.append((record.arrived_at, identity))
             return judged
-        reason = copy_reason(first[1], first[2], is_earlier=judged.place[0] < first[0])
-        return replace(judged, verdict="late" if judged.verdict == "late" else "duplicate", reason=reason, first=first)
+        return as_copy(judged, first)
 
     def judge_all(self, records: Iterable[Record]) -> list[Judgement]:
         """The verdicts of some records, in the order of arrival over all partitions."""

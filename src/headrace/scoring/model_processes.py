@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +18,7 @@ from typing import Any
 
 from headrace.clock import SECOND
 from headrace.config.config import Config
+from headrace.processes.child import ChildProcess, name_exit
 
 FIRST, LONGEST = 1.0, 30.0
 """Seconds until a process that ended is started again, the first time and at the most."""
@@ -53,7 +52,7 @@ class ModelProcess:
 
     def __init__(self, name: str, command: Command, hung_after: float, first: float = FIRST) -> None:
         self.name, self._command, self._hung_after, self._first = name, command, hung_after, first
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._delay, self._due, self._started, self._heard = first, 0.0, 0.0, 0.0
         self.report: Mapping[str, Any] = {}
         self.failure: str | None = "It has not started yet."
@@ -64,18 +63,15 @@ class ModelProcess:
         if self._process is None:
             if now >= self._due:
                 self._start()
-        elif (code := self._process.poll()) is not None:
-            self._ended(f"It ended with {show_exit(code)}.")
+        elif (code := self._process.code()) is not None:
+            self._ended(f"It ended with {name_exit(code)}.")
         elif now - self._heard > self._hung_after:
             self._ended(f"It did nothing for {self._hung_after:.0f} s and was ended.")
 
     def _start(self) -> None:
         reading, writing = os.pipe()
         try:
-            # A session of its own: Ctrl-C reaches the process that was asked for, which tells this one.
-            self._process = subprocess.Popen(
-                self._command(writing), pass_fds=[writing], stdin=subprocess.DEVNULL, start_new_session=True
-            )
+            self._process = ChildProcess(self._command(writing), descriptors=[writing])
         finally:
             os.close(writing)
         self._started = self._heard = time.monotonic()
@@ -98,32 +94,20 @@ class ModelProcess:
     def ask_to_end(self) -> None:
         """Have it note how far it is and end."""
         if self._process is not None:
-            self._process.terminate()
+            self._process.ask_to_end()
 
     def wait(self, deadline: float) -> None:
         """Wait until it has ended, and end it when its time is over."""
         if self._process is not None:
-            try:
-                self._process.wait(max(deadline - time.monotonic(), 0.0))
-            except subprocess.TimeoutExpired:
+            if self._process.wait(deadline - time.monotonic()) is None:
                 _logger.error("model %s did not end within %.0f s", self.name, DRAIN)
             self.kill()
 
     def kill(self) -> None:
         """Leave no process behind."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self._process.end()
             self._process = None
-
-
-def show_exit(code: int) -> str:
-    """How a process ended.
-
-    >>> show_exit(3), show_exit(-11)
-    ('exit code 3', 'SIGSEGV')
-    """
-    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
 
 
 def keep_apart(

@@ -13,7 +13,7 @@ from headrace.define.feature_set import FeatureSet
 from headrace.errors import HeadraceError
 from headrace.log.record import Message, Record
 from headrace.meaning.event import Event
-from headrace.models.lineup import Chosen
+from headrace.models.lineup import Seat
 from headrace.read.answer_json import value_json
 from headrace.read.feature_row import row_json
 from headrace.read.reader import oldest_of
@@ -63,14 +63,14 @@ class Asked:
         return self._written
 
 
-def prediction(asked: Asked, features: FeatureSet, chosen: Chosen, score: float, scored_at: int) -> Message:
+def prediction(asked: Asked, features: FeatureSet, seat: Seat[Any], score: float, scored_at: int) -> Message:
     """A score on its way to the predictions' topic; those of one key of the stream stay in order."""
     told = asked.written(features) | {
-        "id": f"{asked.event.event_id}@{chosen.version}",
-        "version": chosen.version,
-        "role": chosen.role,
+        "id": f"{asked.event.event_id}@{seat.version}",
+        "version": seat.version,
+        "role": seat.role,
         "score": score,
-        "decision": chosen.scorer.manifest.decision(score),
+        "decision": seat.manifest.decision(score),
         "scored_at": show_time(scored_at),
         "latency_ms": (scored_at - asked.record.arrived_at) / 1_000,
     }

@@ -83,7 +83,7 @@ class Scoring:
         tails = each.features.tails.values()
         return {
             "champion": None if lineup is None else lineup.roles.champion,
-            "failing": each.lineups.failing,
+            "failing": each.lineups.failure,
             "counts": dict(each.counts),
             "positions": {str(p): at for p, at in each.positions.items()},
             "lag_events": sum(end - each.positions[p] for p, end in ends.items()) if each.positions else 0,

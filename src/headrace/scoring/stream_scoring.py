@@ -8,7 +8,6 @@ moment the model's first version was promoted; those before are history, which i
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -26,10 +25,9 @@ from headrace.log.pending_append import Appending
 from headrace.log.protocol import Log, Offsets
 from headrace.log.record import Message, Record
 from headrace.meaning.verdict import Judgement
-from headrace.models.breaker import Breaker
-from headrace.models.lineup import Chosen, Lineup, Lineups
+from headrace.models.lineup import Lineup, Seat, loaded_lineups
 from headrace.models.registry import Registry
-from headrace.models.roles import CHAMPION
+from headrace.models.scorer import Scorer
 from headrace.read.feature_row import model_row
 from headrace.scoring.admission import Admit, horizon, in_order, order
 from headrace.scoring.features import EventFeatures
@@ -45,7 +43,6 @@ LATENCIES = 10_000
 FAULTS = frozenset({"model-failed"})
 """Errors that are the model's own: a value that it does not take is not among them."""
 
-_logger = logging.getLogger(__name__)
 Outcomes = dict[Asked, tuple[int, Message | HeadraceError]]
 """Of every event, the version that was asked, and its prediction or why there is none."""
 
@@ -78,8 +75,7 @@ class StreamScoring:
         self._wanted = model.stream.filter.python() if model.stream.filter else None
         self._stream, self._ids, self._faults = model.stream.base, ids, faults
         self._admit = Admit(self._stream, ids)
-        self.lineups = Lineups(registry, model.name)
-        self._breakers: dict[int, Breaker] = {}
+        self.lineups = loaded_lineups(registry, model.name)
         self.counts: Counter[str] = Counter()
         self.latencies: deque[float] = deque(maxlen=LATENCIES)
         self.positions: dict[int, int] = {}
@@ -90,12 +86,10 @@ class StreamScoring:
         self._noted = 0.0
 
     @property
-    def lineup(self) -> Lineup | None:
+    def lineup(self) -> Lineup[Scorer] | None:
         """Who scores; None while no version was promoted."""
-        try:
-            return self.lineups.lineup
-        except HeadraceError:
-            return None
+        lineup = self.lineups.lineup
+        return None if lineup.champion is None else lineup
 
     def refresh(self) -> None:
         """Take over what the model's roles say now, and let go of events that are in the tiles."""
@@ -202,15 +196,9 @@ class StreamScoring:
             row = error
         return Asked(event, record, known, row)
 
-    def _score(self, lineup: Lineup, asked: Sequence[Asked]) -> list[Appending]:
+    def _score(self, lineup: Lineup[Scorer], asked: Sequence[Asked]) -> list[Appending]:
         """Score events and begin to append what came of it."""
-        told: Outcomes = {}
-        for chosen, some in self._by_version(lineup, asked).items():
-            told |= self._scored(chosen, some)
-            again, failed = self._fallen_back(chosen), [each for each in some if not isinstance(told[each][1], Message)]
-            if failed and again is not None:
-                for other, left in self._by_version(again, failed).items():
-                    told |= self._scored(other, left)
+        told = self._answers(lineup, asked)
         # In the order of the events, whoever scored them, so that those of one key stay in theirs.
         outcomes, now = [(each, *told[each]) for each in asked], self._clock.now()
         good = [found for _, _, found in outcomes if isinstance(found, Message)]
@@ -224,6 +212,19 @@ class StreamScoring:
             self.counts["shadow_failed"] += len(beside) - len(heard)
             good += heard
         return self._begin_appends(good, bad)
+
+    def _answers(self, lineup: Lineup[Scorer], asked: Sequence[Asked]) -> Outcomes:
+        """What comes of events; those that a version fails are scored by the one that takes its place."""
+        told: Outcomes = {}
+        groups = self._by_version(lineup, asked)
+        while groups:
+            failed: list[Asked] = []
+            for seat, some in groups.items():
+                told |= (outcomes := self._scored(seat, some))
+                if self._gives_way(seat, outcomes):
+                    failed += [each for each in some if not isinstance(told[each][1], Message)]
+            groups = self._by_version(self.lineups.lineup, failed)
+        return told
 
     def _begin_appends(self, good: list[Message], bad: list[Message]) -> list[Appending]:
         """Send predictions, and events without one, to their topics."""
@@ -248,49 +249,36 @@ class StreamScoring:
             self._safe = positions
             self._under_way.popleft()
 
-    def _by_version(self, lineup: Lineup, asked: Sequence[Asked]) -> dict[Chosen, list[Asked]]:
-        found: dict[int, tuple[Chosen, list[Asked]]] = {}
+    def _by_version(self, lineup: Lineup[Scorer], asked: Sequence[Asked]) -> dict[Seat[Scorer], list[Asked]]:
+        found: dict[Seat[Scorer], list[Asked]] = {}
         for each in asked:
-            chosen = lineup.choose(list(each.known.key.values()))
-            found.setdefault(chosen.version, (chosen, []))[1].append(each)
-        return dict(found.values())
+            if (seat := lineup.choose(list(each.known.key.values()))) is not None:
+                found.setdefault(seat, []).append(each)
+        return found
 
-    def _scored(self, chosen: Chosen, asked: Sequence[Asked]) -> Outcomes:
+    def _scored(self, seat: Seat[Scorer], asked: Sequence[Asked]) -> Outcomes:
         """Predictions of a version, and why it has none for the rest."""
         rows = [each.row for each in asked if each.row is not None]
-        scores = iter(chosen.scorer.score(rows) if rows else ())
-        now, features, version = self._clock.now(), self.model.features, chosen.version
+        scores = iter(seat.scorer.score(rows) if rows else ())
+        now, features, version = self._clock.now(), self.model.features, seat.version
         found: Outcomes = {}
-        faults = 0
         for each in asked:
             score = next(scores) if each.error is None else each.error
             if isinstance(score, HeadraceError):
                 found[each] = version, score
-                faults += score.code in FAULTS
             else:
-                found[each] = version, prediction(each, features, chosen, score, now)
+                found[each] = version, prediction(each, features, seat, score, now)
                 self.latencies.append((now - each.record.arrived_at) / 1_000)
-        if chosen.role == CHAMPION:
-            breaker = self._breakers.setdefault(version, Breaker())
-            breaker.ok(sum(isinstance(made, Message) for _, made in found.values()))
-            breaker.failed(faults)
         return found
 
-    def _fallen_back(self, chosen: Chosen) -> Lineup | None:
-        """The lineup of the version before, when a champion fails too often; None when it does not, or has none."""
-        breaker = self._breakers.get(chosen.version)
-        if chosen.role != CHAMPION or breaker is None or not breaker.tripped:
-            return None
-        try:
-            why = "Too many of its latest scores in the stream failed."
-            self._registry.rollback(self.model.name, why, failing=chosen.version, by="fallback")
-        except HeadraceError as error:
-            _logger.error("model %s version %s fails: %s", self.model.name, chosen.version, error.brief)
-            return None
-        _logger.error("model %s falls back from version %s", self.model.name, chosen.version)
-        self.lineups.refresh()
-        made = self.lineup
-        return None if made is None or made.roles.champion == chosen.version else made
+    def _gives_way(self, seat: Seat[Scorer], outcomes: Outcomes) -> bool:
+        """Count what came of a version's rows; whether it fails too often and others answer in its place now."""
+        made = [found for _, found in outcomes.values()]
+        faults = sum(isinstance(each, HeadraceError) and each.code in FAULTS for each in made)
+        if not self.lineups.count_outcomes(seat, sum(isinstance(each, Message) for each in made), faults):
+            return False
+        self.lineups.fall_back(seat.version, "Too many of its latest scores in the stream failed.")
+        return all(each.version != seat.version for each in self.lineups.lineup.answering)
 
     def note(self, *, now: bool = False) -> None:
         """Note how far everything is safe, about once a second, or wait for that and do it now."""

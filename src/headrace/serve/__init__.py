@@ -7,8 +7,8 @@
     row, scoring, scoring_rows   what a model gets, and its scores over HTTP
     scoring_models, scoring_lineup, scoring_child, scoring_wire, model_process   versions, each in a process
     body, events                 events in
-    front, callers, access, limits, gate  who may ask and from where, how much at once, who waits
-    app, answering, openapi      all of it over HTTP, one shape for errors, what can be asked
+    middleware, origins, access, limits   who may ask and from where, how much at once
+    routes, openapi              a row for each path, and what can be asked; handlers are in `*_routes`
     monitor, watch, looks, page, metrics   how things stand
     answers, terms, tls, connections   a process that answers, and on which terms it listens
     server, workers, worker, heard   the process that fills the store, and those that answer beside it

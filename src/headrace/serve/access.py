@@ -106,7 +106,10 @@ def access_of(config: Config, environ: Mapping[str, str] | None = None) -> Acces
     variables = os.environ if environ is None else environ
     keys = [_key(name, form, config.root, variables) for name, form in refuse_malformed(config).items()]
     if len({key.digest for key in keys}) < len(keys):
-        raise ConfigError("bad-key", "Two names in serve.keys have one key.", got=shown([key.name for key in keys]))
+        hint = "Make a key for each with `headrace keys new`."
+        raise ConfigError(
+            "bad-key", "Two names in serve.keys have one key.", got=shown([key.name for key in keys]), hint=hint
+        )
     return Access(keys)
 
 
@@ -162,7 +165,10 @@ def _held(kind: str, place: str, root: Path, environ: Mapping[str, str], where: 
         return (root / place).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         got = getattr(error, "strerror", None) or "it is no text"
-        raise ConfigError("bad-key", "The file of an API key cannot be read.", got=shown(got), where=where) from None
+        hint = "Look at its path, which begins at the project's folder, and at its permissions."
+        raise ConfigError(
+            "bad-key", "The file of an API key cannot be read.", got=shown(got), where=where, hint=hint
+        ) from None
 
 
 def refuse_unprotected(config: Config) -> None:

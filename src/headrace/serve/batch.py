@@ -86,7 +86,7 @@ def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> Batch:
     names = [asked.view] if isinstance(asked.view, str) else asked.view
     if not names or len(set(names)) < len(names):
         message = "`view` names what to read, each view or feature set once."
-        raise DataError("bad-request", message, got=shown(names))
+        raise DataError("bad-request", message, got=shown(names), hint="Name each view or feature set once.")
     if len(asked.keys) * len(names) > most:
         # Before the names are looked up, so that many unknown ones cost nothing.
         raise _too_many(len(asked.keys), len(names), most)
@@ -118,7 +118,8 @@ def batch_from(of: tuple[Readable, ...], keys: Sequence[Any], request: bytes, re
     each = [bytes(one) for one in _list.decode(request)]
     if len(each) != len(keys):
         message = "An array of request values has one object for each key."
-        raise DataError("bad-request", message, got=f"{len(each):,} for {show_count(len(keys), 'key')}")
+        hint = "Send one object for all keys, or as many as there are keys."
+        raise DataError("bad-request", message, got=f"{len(each):,} for {show_count(len(keys), 'key')}", hint=hint)
     return Batch(of, keys, stale, None, each)
 
 

@@ -129,7 +129,10 @@ def unzipped(body: bytes, limit: int, ended: threading.Event | None = None) -> b
 
 
 def _no_gzip(why: str) -> DataError:
-    return DataError("bad-encoding", "The body is not gzip, though its Content-Encoding says so.", got=shown(why))
+    hint = "Send it whole, or without Content-Encoding."
+    return DataError(
+        "bad-encoding", "The body is not gzip, though its Content-Encoding says so.", got=shown(why), hint=hint
+    )
 
 
 def events_of(body: bytes, content_type: str) -> list[bytes]:

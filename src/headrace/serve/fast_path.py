@@ -16,9 +16,11 @@ from typing import Any, NamedTuple, cast
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from headrace import http_paths
 from headrace.serve.responses import ALWAYS
 
-READ, SCORE = re.compile(rb"/v1/features/[!-~]*"), re.compile(rb"/v1/score/[\w.-]+")
+READ = re.compile(http_paths.fixed_part(http_paths.FEATURES).encode() + rb"[!-~]*")
+SCORE = re.compile(http_paths.fixed_part(http_paths.SCORE).encode() + rb"[\w.-]+")
 MORE = frozenset({b"transfer-encoding", b"expect", b"upgrade", b"content-encoding"})
 """Headers of requests that there is more to."""
 LENGTH = b"content-length"

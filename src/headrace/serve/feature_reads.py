@@ -187,5 +187,6 @@ def staleness(asked: str | None, usual: str) -> str:
     if asked is None:
         return usual
     if asked not in (FLAG, REFUSE):
-        raise DataError("bad-request", "`stale` is flag or refuse.", got=repr(asked)[:80])
+        hint = "Leave it out for what the settings say."
+        raise DataError("bad-request", "`stale` is flag or refuse.", got=repr(asked)[:80], hint=hint)
     return asked

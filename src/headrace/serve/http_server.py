@@ -25,16 +25,18 @@ from headrace.define.stream import Stream
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader
-from headrace.serve.app import Parts, build_app
 from headrace.serve.background import Beside, Work, once
 from headrace.serve.connections import Connections
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.event_intake import Intake
 from headrace.serve.fast_path import Shortcuts
+from headrace.serve.handler_context import HandlerContext, Standing
 from headrace.serve.in_flight import work_of
 from headrace.serve.metrics import Metrics
-from headrace.serve.middleware import Front, Standing
+from headrace.serve.middleware import Front
 from headrace.serve.past_reads import Past, Tables
+from headrace.serve.route import Router
+from headrace.serve.routes import ROUTES
 from headrace.serve.scoring.models import Models
 from headrace.serve.served_samples import Samples
 from headrace.serve.server_options import Terms
@@ -94,7 +96,8 @@ class Answering:
         self._answered = watch.answered
         self.samples = Samples(plan, log, named, settings.sample, tell=self._sampled)
         intake, past = Intake(plan, log, named, clock, sources.ids), Past(sources.tables, log, named, dimensions)
-        self.app = build_app(Parts(reader, intake, watch, settings, self.samples, past, self.standing))
+        router = Router(ROUTES)
+        self.app = Front(HandlerContext(router, reader, intake, watch, settings, self.samples, past, self.standing))
         self.beside: tuple[Work, ...] = (self.samples.run, dimensions.run, models.run)
 
     def _sampled(self, *, kept: int = 0, dropped: int = 0) -> None:

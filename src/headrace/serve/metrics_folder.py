@@ -8,14 +8,16 @@ folder of its own there, with a lock that says that it lives. What a killed one 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import stat
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+
+from headrace.files import lock_file
 
 MEMORY = Path("/dev/shm")
 LOCK = "lock"
@@ -41,12 +43,9 @@ def _prefix() -> str:
     return f"headrace-{os.getuid()}-"
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; the kernel gives it back when the process dies. Nobody else's is waited for."""
-    with (folder / LOCK).open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+def _locked(folder: Path) -> AbstractContextManager[None]:
+    """Hold the lock of a folder, which is an `OSError` while somebody else has it."""
+    return lock_file(folder / LOCK, BlockingIOError(str(folder)))
 
 
 def _remove_left_over(memory: Path) -> None:

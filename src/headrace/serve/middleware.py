@@ -1,126 +1,58 @@
-"""What every request passes first: who asks, from where, how many there are, how long it takes, and a server that ends.
+"""What every request passes: who asks and from where, its route, how long it takes, and a server that ends.
 
-It stands before the application and speaks ASGI: nothing here knows what is asked for. Routes are few and known, so
-that no caller can make up names for metrics.
+It speaks ASGI. A request is counted under the name of its route, so no caller can make up names for metrics.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import URL
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
-from headrace.clock import SystemClock
-from headrace.config.serve_settings import DEFAULTS
-from headrace.errors import HeadraceError
-from headrace.serve.access import READ, WRITE, Access
-from headrace.serve.dimensions import Dimensions
-from headrace.serve.in_flight import Work, work_of
-from headrace.serve.metrics import Metrics
-from headrace.serve.origins import Callers
+from headrace.errors import DiskFullError, HeadraceError
+from headrace.serve.access import READ
+from headrace.serve.feature_routes import read_at_once
+from headrace.serve.handler_context import HandlerContext
+from headrace.serve.limits import BusyError
 from headrace.serve.responses import json_answer, told
-from headrace.serve.scoring.models import Models
+from headrace.serve.route import Route
+from headrace.serve.routes import READ_KEY, SCORE
+from headrace.serve.scoring.route import score_body
 
 Headers = Iterable[tuple[bytes, bytes]]
-OPEN = frozenset({"/health", "/ready"})
-"""What is answered without a key: whoever looks after the process has none."""
-WHOLE = frozenset({"/v1/features", "/openapi.json", "/metrics", "/status.json", "/", *OPEN})
-FEATURES, EVENTS, OTHER = "/v1/features/{name}", "/v1/events/{stream}", "other"
-SCORE = "/v1/score/{model}"
+OTHER = "other"
+"""The name in metrics of everything that has no route or is no known method."""
 METHODS = frozenset({"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-
-@dataclass
-class Standing:
-    """How the process stands, as requests see it."""
-
-    callers: Callers = field(default_factory=Callers)
-    metrics: Metrics = field(default_factory=Metrics)
-    work: Work = field(default_factory=lambda: work_of(DEFAULTS, SystemClock()))
-    dimensions: Dimensions = field(default_factory=Dimensions)
-    models: Models = field(default_factory=Models)
-    draining: bool = False
-
-    @property
-    def access(self) -> Access:
-        """The API keys."""
-        return self.callers.access
-
-    def tell(self) -> None:
-        """Let the metrics have what is under way now, how old tables are, and which models fell back."""
-        self.work.tell(self.metrics)
-        self.models.tell(self.metrics)
-        self.dimensions.tell(self.metrics)
-
-
-def route_of(path: str) -> str:
-    """The route of a path, one of a few.
-
-    >>> route_of("/v1/features/cards/42"), route_of("/v1/events/payments"), route_of("/x")
-    ('/v1/features/{name}', '/v1/events/{stream}', 'other')
-    """
-    if path.startswith("/v1/features/"):
-        return FEATURES
-    if path.startswith("/v1/events/"):
-        return EVENTS
-    if path.startswith("/v1/score/"):
-        return SCORE
-    return path if path in WHOLE else OTHER
-
-
-def role_of(route: str) -> str | None:
-    """The role that a route needs; None for those that are always open.
-
-    >>> role_of("/health"), role_of("/v1/events/{stream}"), role_of("other")
-    (None, 'write', 'read')
-    """
-    if route in OPEN:
-        return None
-    return WRITE if route == EVENTS else READ
+_logger = logging.getLogger(__name__)
 
 
 class Front:
-    """The application behind access, metrics and drain.
+    """The routes behind access, metrics and drain."""
 
-    Parameters
-    ----------
-    straight
-        Answers the one route that is asked most, a key's features, without a router in between.
-    at_once
-        Does so without waiting for anything: the body of the answer to a path, or None when there is more to it.
-    scored
-        The answer to a request for scores, by its scope and body, errors included.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        standing: Standing,
-        straight: ASGIApp,
-        at_once: Callable[[bytes], bytes | None],
-        scored: Callable[[Scope, bytes], Awaitable[Response]],
-    ) -> None:
-        self._app, self._standing, self._straight = app, standing, straight
-        self._at_once, self._scored = at_once, scored
+    def __init__(self, context: HandlerContext) -> None:
+        self.context, self._standing = context, context.standing
 
     def at_once(self, path: bytes, headers: Headers) -> bytes | None:
         """The body of the answer to a GET of a key's features, if it can be had at once and there is nothing to say."""
         standing, started = self._standing, time.perf_counter()
-        if standing.draining or self._refused(headers, READ) is not None:
+        if standing.draining or self._refused(headers, READ_KEY.role) is not None:
             return None
-        body = self._at_once(path)
+        body = read_at_once(self.context, path)
         if body is not None:
-            standing.metrics.counted(FEATURES, "GET", 200, time.perf_counter() - started)
+            standing.metrics.counted(READ_KEY.metric, "GET", 200, time.perf_counter() - started)
         return body
 
     def soon(self, scope: Scope, body: bytes) -> Coroutine[Any, Any, Response] | None:
         """What gives the answer to a POST for scores, if there is nothing to say before."""
-        if self._standing.draining or self._refused(scope["headers"], READ) is not None:
+        if self._standing.draining or self._refused(scope["headers"], SCORE.role) is not None:
             return None
         return self._soon(scope, body)
 
@@ -128,10 +60,13 @@ class Front:
         metrics, started, status = self._standing.metrics, time.perf_counter(), 500
         metrics.begun()
         try:
-            answer = await self._scored(scope, body)
+            try:
+                answer = await score_body(self.context, scope["path"], body)
+            except Exception as error:
+                answer = self._failure(Request(scope), error)
             status = answer.status_code
         finally:
-            metrics.answered(SCORE, "POST", status, time.perf_counter() - started)
+            metrics.answered(SCORE.metric, "POST", status, time.perf_counter() - started)
         if self._standing.draining:
             answer.headers["connection"] = "close"
         return answer
@@ -139,10 +74,11 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await WebSocketClose()(scope, receive, send)
             return
         standing, started, status = self._standing, time.perf_counter(), 500
-        metrics, route = standing.metrics, route_of(scope["path"])
+        route, scope["path_params"] = self.context.router.find(scope["path"])
+        metrics, metric = standing.metrics, OTHER if route is None else route.metric
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -154,17 +90,44 @@ class Front:
 
         metrics.begun()
         try:
-            answering = self._refusal(scope, route)
-            if answering is None:
-                answering = self._straight if route is FEATURES and scope["method"] == "GET" else self._app
-            await answering(scope, receive, sending)
+            answer = self._refusal(scope, READ if route is None else route.role)
+            if answer is None:
+                answer = await self._answer(route, Request(scope, receive))
+            await answer(scope, receive, sending)
         finally:
             method = scope["method"] if scope["method"] in METHODS else OTHER
-            metrics.answered(route, method, status, time.perf_counter() - started)
+            metrics.answered(metric, method, status, time.perf_counter() - started)
 
-    def _refusal(self, scope: Scope, route: str) -> Any:
+    async def _answer(self, route: Route | None, request: Request) -> Response:
+        """The answer of a route, errors included."""
+        path, router = request.scope["path"], self.context.router
+        try:
+            if route is None:
+                plain, _ = router.find(path.rstrip("/"))
+                if plain is not None:
+                    return RedirectResponse(URL(scope={**request.scope, "path": path.rstrip("/")}))
+                raise router.unknown_path(path)
+            if request.method not in route.methods:
+                return self._failure(request, route.wrong_method(request.method, path), allow=", ".join(route.methods))
+            return await route.handler(self.context, request)
+        except ClientDisconnect:
+            # The caller went away half-way: nobody reads this, and nothing went wrong here.
+            return Response(status_code=400)
+        except Exception as error:
+            return self._failure(request, error)
+
+    def _failure(self, request: Request, error: Exception, **more: str) -> Response:
+        """Every error in one shape; what went wrong inside is told to the log, not to the caller."""
+        status, said, headers = told(request, error)
+        if status >= 500 and not isinstance(error, BusyError | DiskFullError) and said.get("code") != "too-stale":
+            unforeseen = None if isinstance(error, HeadraceError) else error
+            _logger.error("%s %s: %s", request.method, request.url.path, error, exc_info=unforeseen)
+        self.context.watch.answered["errors"] += 1
+        return json_answer({"error": said}, status=status, headers={**headers, **more})
+
+    def _refusal(self, scope: Scope, role: str | None) -> Response | None:
         """The answer to a caller who may not ask, or None."""
-        error = self._refused(scope["headers"], role_of(route))
+        error = self._refused(scope["headers"], role)
         if error is None:
             return None
         status, said, headers = told(Request(scope), error)

@@ -1,24 +1,27 @@
-"""What can be asked, as an OpenAPI 3.1 document made from the plan: every view and feature set with its types.
+"""What can be asked, as an OpenAPI 3.1 document, made from the routes and the plan.
 
 The shapes are in `openapi_types`; here are the paths. It says what is, and nothing is generated from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
-from typing import Any
-from urllib.parse import quote
+
+import msgspec
 
 from headrace.config.serve_settings import ServeSettings
-from headrace.define.model import Model
+from headrace.define.stream import Stream
+from headrace.http_paths import EVENTS, FEATURES, FEATURES_OF_KEYS, fill_path
 from headrace.plan.model import Plan
 from headrace.plural import show_count
 from headrace.read.catalog import Readable, readables
-from headrace.read.reader import Reader
 from headrace.serve import openapi_models as models
 from headrace.serve import openapi_types as shapes
 from headrace.serve.openapi_types import Json
-from headrace.store.memory import MemoryStore
+from headrace.serve.route import Route
 
 STALE: Json = {
     "name": "stale",
@@ -44,48 +47,75 @@ REFUSALS = {
     "503": "The server is too busy, its values are too old and were to be refused, or a part of it is away.",
     "507": "The disk of the log is full, nothing was appended; Retry-After says when to come back.",
 }
-OPEN_TO_ALL: Json = {"security": []}
 
 
-def document(plan: Plan, limits: ServeSettings, *, keyed: bool) -> Json:
+@dataclass(frozen=True)
+class Catalog:
+    """What a plan lets callers ask for, and how much of it."""
+
+    plan: Plan
+    limits: ServeSettings
+
+    @cached_property
+    def readables(self) -> dict[str, Readable]:
+        """Everything that can be read, by name."""
+        return readables(self.plan)
+
+
+def document(routes: Iterable[Route], plan: Plan, limits: ServeSettings, *, keyed: bool) -> Json:
     """The document of a plan; `keyed` says whether API keys are needed.
 
     >>> import headrace as hr
     >>> from headrace.plan.build import build
+    >>> from headrace.serve.routes import ROUTES
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
-    >>> made = document(build([users]), ServeSettings(), keyed=False)
+    >>> made = document(ROUTES, build([users]), ServeSettings(), keyed=False)
     >>> [path for path in made["paths"] if path.startswith("/v1")]
     ['/v1/features/users/{user}', '/v1/features', '/v1/events/clicks']
     """
-    known = readables(plan)
-    reader = Reader(plan, MemoryStore())
+    catalog, paths = Catalog(plan, limits), Json()
+    for route in routes:
+        if route.is_documented:
+            operations = route.operations(route, catalog) if route.operations else {route.template: _operation(route)}
+            paths |= {path: {route.method.lower(): operation} for path, operation in operations.items()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Headrace: features", "version": version("headrace"), "x-plan": plan.fingerprint},
         "security": [{"key": []}] if keyed else [{}, {"key": []}],
-        "paths": {
-            **{_path(of): {"get": _read(of, reader)} for of in known.values()},
-            "/v1/features": {"post": _batch(known, limits)},
-            **{models.score_path(each): {"post": _score(each, known, limits)} for each in plan.models},
-            **{f"/v1/events/{stream.name}": {"post": _events(stream)} for stream in plan.declared},
-            **_others(),
-        },
+        "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "responses": {code: _refusal(said) for code, said in REFUSALS.items()},
-            "schemas": _schemas(known) | _model_schemas(plan, known),
+            "schemas": _schemas(catalog.readables) | models.schemas_of_models(catalog),
         },
     }
+
+
+def _operation(route: Route) -> Json:
+    """The operation of a route that does not depend on the plan."""
+    kind = "text/plain" if route.type is str else "application/json"
+    content = {kind: {"schema": msgspec.json.schema(route.type)}}
+    answers = route.answers or {200: route.summary}
+    parts = [{"name": name, "in": "path", "required": True, "schema": shapes.TEXT} for name in route.pattern.groupindex]
+    responses = {str(status): {"description": said, "content": content} for status, said in answers.items()}
+    parameters: Json = {"parameters": parts} if parts else {}
+    operation = shapes.operation(route, {}, responses, **parameters)
+    return operation if route.role else {"security": [], **operation}
+
+
+def operations_of_views(route: Route, catalog: Catalog) -> Json:
+    """An operation for everything that can be read."""
+    return {_path(of): _read(route, of, catalog) for of in catalog.readables.values()}
 
 
 def _path(of: Readable) -> str:
     """A view's key lies in its path; a set's is named in the query, for its views may be kept by different columns."""
     parts = [] if of.feature_set is not None else [f"{{{name}}}" for name in of.by]
-    return "/".join(["/v1/features", quote(of.name, safe=""), *parts])
+    return "/".join([fill_path(FEATURES, of.name), *parts])
 
 
-def _read(of: Readable, reader: Reader) -> Json:
+def _read(route: Route, of: Readable, catalog: Catalog) -> Json:
     where = "path" if of.feature_set is None else "query"
     examples = shapes.key_example(of)
     key = [
@@ -93,56 +123,35 @@ def _read(of: Readable, reader: Reader) -> Json:
         for name, kind in of.types.items()
     ]
     content: Json = {"schema": _schema(f"{of.name}.answer")}
-    example = shapes.answer_example(of, reader)
+    example = shapes.answer_example(of, catalog.plan)
     if example is not None:
         content["example"] = example
     described = of.feature_set or of.views[0]
     needs = of.feature_set is not None and shapes.request_schema(of.feature_set)
-    by_post = "Needs request values: POST them to /v1/features." if needs else None
+    by_post = f"Needs request values: POST them to {FEATURES_OF_KEYS}." if needs else None
     said = " ".join(text for text in (described.description, by_post) if text)
-    return {
-        "operationId": f"read_{of.name}",
-        "summary": f"All features of {of.name} for one key, now or at a past moment.",
-        **({"description": said} if said else {}),
-        "tags": ["features"],
-        "parameters": [*key, *(each for each in (STALE, AT) if each["name"] not in of.by)],
-        "responses": {"200": _json("The features.", content), **_refusals("400", "401", "403", "404", "503")},
-    }
+    parameters = [*key, *(each for each in (STALE, AT) if each["name"] not in of.by)]
+    responses = {"200": _json("The features.", content), **shapes.refusals("400", "401", "403", "404", "503")}
+    return shapes.operation(route, {"view": of.name}, responses, said=said, parameters=parameters)
 
 
-def _batch(known: dict[str, Readable], limits: ServeSettings) -> Json:
+def operations_of_batches(route: Route, catalog: Catalog) -> Json:
+    """The operation that reads many keys."""
     examples = {
-        name: {"value": {"view": name, "keys": [shapes.key_example(of)]} | _request(of)} for name, of in known.items()
+        name: {"value": {"view": name, "keys": [shapes.key_example(of)]} | _request(of)}
+        for name, of in catalog.readables.items()
     }
     said = (
-        f"At most {show_count(limits.max_keys, 'key')}, each counted once for every view that is read. "
+        f"At most {show_count(catalog.limits.max_keys, 'key')}, each counted once for every view that is read. "
         "Answers come in the order of the keys, for each key in the order of what is read. "
         "A key that cannot be answered has an error there."
     )
-    body = {"schema": _schema("batch"), "examples": examples}
-    return {
-        "operationId": "read_many",
-        "summary": "Features of many keys, of views or a feature set, with request values.",
-        "description": said,
-        "tags": ["features"],
-        "requestBody": {"required": True, "content": {"application/json": body}},
-        "responses": {
-            "200": _json("The answers.", {"schema": _schema("answers")}),
-            **_refusals("400", "401", "403", "404", "408", "413", "415", "503"),
-        },
+    body = shapes.body_of(schema=_schema("batch"), examples=examples)
+    responses = {
+        "200": _json("The answers.", {"schema": _schema("answers")}),
+        **shapes.refusals("400", "401", "403", "404", "408", "413", "415", "503"),
     }
-
-
-def _score(model: Model, known: dict[str, Readable], limits: ServeSettings) -> Json:
-    refusals = _refusals("400", "401", "403", "404", "408", "413", "415", "503")
-    return models.score_operation(model, known[model.features.name], limits, refusals)
-
-
-def _model_schemas(plan: Plan, known: dict[str, Readable]) -> Json:
-    made: Json = {}
-    for each in plan.models:
-        made |= models.score_schemas(each, known[each.features.name])
-    return made
+    return {route.path: shapes.operation(route, {}, responses, said=said, requestBody=body)}
 
 
 def _request(of: Readable) -> Json:
@@ -150,7 +159,12 @@ def _request(of: Readable) -> Json:
     return {"request": found} if found else {}
 
 
-def _events(stream: Any) -> Json:
+def operations_of_streams(route: Route, catalog: Catalog) -> Json:
+    """An operation for every stream."""
+    return {fill_path(EVENTS, stream.name): _append(route, stream) for stream in catalog.plan.declared}
+
+
+def _append(route: Route, stream: Stream) -> Json:
     event = shapes.plain_schema(stream.schema, stream.name)
     many = {"oneOf": [event, {"type": "array", "items": event}]}
     positions = {"partition": {"type": "integer"}, "offset": {"type": "integer"}}
@@ -158,46 +172,13 @@ def _events(stream: Any) -> Json:
     place = shapes.object_of(positions | {"arrived_at": moment})
     accepted = {"stream": {"const": stream.name}, "accepted": {"type": "integer"}}
     taken = shapes.object_of(accepted | {"positions": {"type": "array", "items": place}})
-    return {
-        "operationId": f"send_{stream.name}",
-        "summary": f"Append events to {stream.name}: all of a request or none.",
-        "tags": ["events"],
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": many, "example": shapes.event_example(stream.schema)},
-                "application/x-ndjson": {"schema": {"type": "string", "description": "One event a line."}},
-            },
-        },
-        "responses": {
-            "202": _json("Where the events are.", {"schema": taken}),
-            **_refusals("400", "401", "403", "404", "408", "413", "415", "429", "503", "507"),
-        },
+    body = shapes.body_of(schema=many, example=shapes.event_example(stream.schema))
+    body["content"]["application/x-ndjson"] = {"schema": {"type": "string", "description": "One event a line."}}
+    responses = {
+        "202": _json("Where the events are.", {"schema": taken}),
+        **shapes.refusals("400", "401", "403", "404", "408", "413", "415", "429", "503", "507"),
     }
-
-
-def _others() -> Json:
-    anything = {"schema": {"type": "object"}}
-    text = {"description": "As Prometheus reads it.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    return {
-        "/health": {"get": OPEN_TO_ALL | _get("health", "The process lives.", anything)},
-        "/ready": {
-            "get": OPEN_TO_ALL
-            | _get("ready", "Whether values can be served.", anything)
-            | {
-                "responses": {
-                    "200": _json("They can.", anything),
-                    "503": _json("Not yet, or not any more.", anything),
-                }
-            }
-        },
-        "/status.json": {"get": _get("status", "How things stand.", anything)},
-        "/metrics": {"get": _get("metrics", "Numbers for Prometheus.", anything) | {"responses": {"200": text}}},
-    }
-
-
-def _get(name: str, said: str, content: Json) -> Json:
-    return {"operationId": name, "summary": said, "tags": ["standing"], "responses": {"200": _json(said, content)}}
+    return shapes.operation(route, {"stream": stream.name}, responses, requestBody=body)
 
 
 def _schemas(known: dict[str, Readable]) -> Json:
@@ -228,10 +209,6 @@ def _schemas(known: dict[str, Readable]) -> Json:
 
 def _refusal(said: str) -> Json:
     return _json(said, {"schema": _schema("error")})
-
-
-def _refusals(*codes: str) -> Json:
-    return {code: {"$ref": f"#/components/responses/{code}"} for code in codes}
 
 
 def _schema(name: str) -> Json:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
-from headrace.config.serve_settings import ServeSettings
 from headrace.define.model import Model
+from headrace.http_paths import SCORE, fill_path
 from headrace.read.catalog import Readable
 from headrace.serve import openapi_types as shapes
 from headrace.serve.openapi_types import Json
+from headrace.serve.route import Route
+
+if TYPE_CHECKING:
+    from headrace.serve.openapi import Catalog
 
 NOTHING: Json = {"type": "object", "maxProperties": 0}
 VERSION: Json = {"type": "integer", "description": "A version that serves; left out, the key decides."}
@@ -21,27 +25,29 @@ NAMES: Json = {
 }
 
 
-def score_path(model: Model) -> str:
-    """Where a model is asked for scores."""
-    return f"/v1/score/{quote(model.name, safe='')}"
+def operations_of_models(route: Route, catalog: Catalog) -> Json:
+    """An operation for every model."""
+    return {fill_path(SCORE, model.name): _score(route, model, catalog) for model in catalog.plan.models}
 
 
-def score_operation(model: Model, of: Readable, limits: ServeSettings, refusals: Json) -> Json:
-    """How it is asked."""
-    body = {"schema": {"$ref": f"#/components/schemas/{model.name}.scoring"}, "example": score_example(of)}
+def _score(route: Route, model: Model, catalog: Catalog) -> Json:
+    of = catalog.readables[model.features.name]
+    body = shapes.body_of(schema={"$ref": f"#/components/schemas/{model.name}.scoring"}, example=score_example(of))
     answers = {"schema": {"$ref": f"#/components/schemas/{model.name}.scores"}}
-    described = {"description": model.description} if model.description else {}
-    return {
-        "operationId": f"score_{model.name}",
-        "summary": f"What model {model.name} says of one key or of at most {limits.max_keys:,}, by the views it reads.",
-        **described,
-        "tags": ["models"],
-        "requestBody": {"required": True, "content": {"application/json": body}},
-        "responses": {
-            "200": {"description": "The scores.", "content": {"application/json": answers}},
-            **refusals,
-        },
+    responses = {
+        "200": {"description": "The scores.", "content": {"application/json": answers}},
+        **shapes.refusals("400", "401", "403", "404", "408", "413", "415", "503"),
     }
+    names = {"model": model.name, "keys": f"{catalog.limits.max_keys:,}"}
+    return shapes.operation(route, names, responses, said=model.description, requestBody=body)
+
+
+def schemas_of_models(catalog: Catalog) -> Json:
+    """The shapes of all models' requests and answers."""
+    made: Json = {}
+    for model in catalog.plan.models:
+        made |= score_schemas(model, catalog.readables[model.features.name])
+    return made
 
 
 def score_example(of: Readable) -> Json:

@@ -14,16 +14,20 @@ from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.define.view import Feature, Selection
 from headrace.errors import DataError
+from headrace.meaning.value import value
+from headrace.plan.model import Plan
 from headrace.read.answer_json import answer_json
 from headrace.read.catalog import Readable
-from headrace.read.reader import REQUEST, Reader
+from headrace.read.reader import REQUEST, Answer
 from headrace.serve.dimensions import TABLE, answer
 from headrace.serve.responses import error_json
+from headrace.serve.route import Route
 from headrace.types.field_types import Boolean, Decimal, Integer, List, Schema, Struct, Timestamp, Type
 
 Json = dict[str, Any]
 AT = "2026-01-01T12:00:00Z"
 MOMENT = parse_timestamp(AT) or 0
+TEXT: Json = {"type": "string"}
 MOMENTS: Json = {"type": "string", "format": "date-time"}
 FRESHNESS: Json = {
     "at": MOMENTS | {"description": "The moment the values are for: the server's clock."},
@@ -57,6 +61,28 @@ def object_of(properties: Json, *, optional: tuple[str, ...] = (), **more: Any) 
     """
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required, **more}
+
+
+def refusals(*codes: str) -> Json:
+    """References to the answers of a request that is refused."""
+    return {code: {"$ref": f"#/components/responses/{code}"} for code in codes}
+
+
+def operation(route: Route, names: Json, responses: Json, *, said: str | None = None, **more: Any) -> Json:
+    """The operation of a route, with names filled into its own."""
+    return {
+        "operationId": route.name % names,
+        "summary": route.summary % names,
+        **({"description": said} if said else {}),
+        "tags": [route.tag],
+        **more,
+        "responses": responses,
+    }
+
+
+def body_of(**content: Json) -> Json:
+    """A body in JSON that a request must have."""
+    return {"required": True, "content": {"application/json": content}}
 
 
 def error_schema() -> Json:
@@ -128,7 +154,7 @@ def answer_schema(of: Readable) -> Json:
     return object_of(named)
 
 
-def answer_example(of: Readable, reader: Reader) -> Json | None:
+def answer_example(of: Readable, plan: Plan) -> Json | None:
     """What is answered of a key of which nothing is known yet; a set has none, its functions are not called here."""
     if of.feature_set is not None:
         return None
@@ -136,7 +162,10 @@ def answer_example(of: Readable, reader: Reader) -> Json | None:
     key = tuple(key_example(of)[name] for name in view.by)
     if isinstance(view, Dimension):
         return answer_json(view, answer(view, key, None, MOMENT, MOMENT, stale=False))
-    return answer_json(view, reader.read(view.name, key, MOMENT))
+    features = plan.view(view.name)
+    values = {planned.feature.name: value(planned, [], MOMENT) for planned in features}
+    mode = features[0].tile_set.mode
+    return answer_json(view, Answer(view.name, key_example(of), values, MOMENT, None, None, True, True, mode))
 
 
 def request_schema(of: FeatureSet) -> Json | None:

@@ -60,6 +60,15 @@ class Gate:
         finally:
             self._next()
 
+    async def run(self, work: Callable[[], Awaitable[Result]], seconds: float) -> Result:
+        """What work in a slot gives; see `done_within`."""
+
+        async def in_slot() -> Result:
+            async with self.slot():
+                return await work()
+
+        return await done_within(in_slot, seconds)
+
     async def _turn(self) -> None:
         if len(self._turns) >= self._queue:
             raise self._busy("As many requests wait as the server keeps waiting.")

@@ -10,19 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.errors import DiskFullError, HeadraceError, ProjectError, UsageError, shown
+from headrace.errors import DiskFullError, HeadraceError
+from headrace.http_paths import PAGE
 from headrace.serve.limits import BusyError
 
 FORBIDDEN = dict.fromkeys(("wrong-role", "foreign-host", "foreign-origin"), 403)
-STATUSES = {"too-large": 413, "bad-encoding": 415, "too-slow": 408, "no-key": 401, **FORBIDDEN}
-PATHS = (
-    "/v1/features/{view}/{key}, /v1/features, /v1/events/{stream}, /v1/score/{model}, /openapi.json, /metrics, "
-    "/health, /ready, /status.json and /"
-)
+STATUSES = {"too-large": 413, "bad-encoding": 415, "too-slow": 408, "no-key": 401, "wrong-method": 405, **FORBIDDEN}
 ALWAYS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 RETRY = 1
 """Seconds after which values that were too old, or not there yet, may be asked for again."""
@@ -60,14 +56,6 @@ def told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Ma
         # Whatever is left of the body is not read, so the connection ends with the answer.
         later = {"retry-after": str(error.seconds), "connection": "close"}
         return error.status, error.error.as_json(), later
-    if isinstance(error, HTTPException):
-        headers = error.headers or {}
-        path = shown(request.url.path)
-        if error.status_code == 405:
-            message, hint = "The path does not take that method.", f"It takes {headers.get('Allow', 'others')}."
-            error = UsageError("wrong-method", message, got=f"{request.method} {path}", hint=hint)
-            return 405, error.as_json(), headers
-        error = ProjectError("unknown-path", "There is nothing at this path.", got=path, hint=f"There is {PATHS}.")
     if not isinstance(error, HeadraceError):
         return 500, HeadraceError("internal", "The server failed.", hint="Its log has the details.").as_json(), headers
     status = status_of(error)
@@ -89,4 +77,4 @@ def challenge(path: str) -> str:
     'Bearer realm="headrace"'
     """
     bearer = 'Bearer realm="headrace"'
-    return f'Basic realm="headrace", charset="UTF-8", {bearer}' if path == "/" else bearer
+    return f'Basic realm="headrace", charset="UTF-8", {bearer}' if path == PAGE else bearer

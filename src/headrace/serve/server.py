@@ -15,10 +15,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from headrace.atomic_file import write_or_overwrite
 from headrace.clock import Clock, SystemClock
 from headrace.config.config import Names, names
 from headrace.errors import ConfigError, DiskFullError
+from headrace.files import write_or_overwrite
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader
@@ -31,6 +31,7 @@ from headrace.serve.workers import Workers
 from headrace.store.materializer import Materialiser
 from headrace.store.open import open_store
 from headrace.store.protocol import Store
+from headrace.tiles.fold import folds
 from headrace.topics import RUNS, create, open_log, topics
 
 BACKLOG = 1_024
@@ -50,7 +51,7 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> 
         def started() -> None:
             announce(ready, listeners[0], secure=terms.tls is not None)
 
-        with counts_folder(named.path()) as folder, open_store(config) as store:
+        with counts_folder(named.path()) as folder, open_store(config, folds(plan)) as store:
             try:
                 filling = Filling(plan, log, store, named, least=config.serve.min_free_disk)
                 work = worker_of(project.loader(), workers)
@@ -67,7 +68,6 @@ class Filling:
     ) -> None:
         clock = clock or SystemClock()
         changelogs = [named.topic(RUNS), *(named.topic(f"changelog.{tiles.id}") for tiles in plan.tile_sets)]
-        # It tells the store how rows are to be folded.
         self.reader = Reader(plan, store)
         self.filler = Materialiser(log, store, changelogs, clock=clock)
         self.monitor = Monitor(self.reader, self.filler, log, named, clock, least=least)

@@ -13,6 +13,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from headrace.http_paths import FEATURES, STATUS, fill_path
+
 SILENT_MS = 10_000
 """A pipeline that has not spoken for so long is shown as silent; it speaks every second."""
 
@@ -69,7 +71,7 @@ def _head(status: Mapping[str, Any]) -> str:
         f"<header><h1>{escape(status['project'])}</h1>"
         f'<span id="state" class="badge {colour}">{escape(state)}</span>'
         f'<span class="faint right">plan {escape(status["plan"])} · '
-        f'<a href="/status.json">status.json</a></span></header>'
+        f'<a href="{STATUS}">status.json</a></span></header>'
     )
 
 
@@ -217,7 +219,8 @@ def _form(name: str, key: Iterable[str]) -> str:
         f'<input name="{escape(column)}" placeholder="{escape(column)}" aria-label="{escape(column)}">'
         for column in key
     )
-    return f'<form action="/v1/features/{escape(name)}">{inputs}<button>Read {escape(name)}</button></form><pre></pre>'
+    path = escape(fill_path(FEATURES, name))
+    return f'<form action="{path}">{inputs}<button>Read {escape(name)}</button></form><pre></pre>'
 
 
 def _dimensions(status: Mapping[str, Any]) -> str:

@@ -46,7 +46,8 @@ def _refuse_unreadable(name: str, file: str) -> None:
         Path(file).read_bytes()
     except OSError as error:
         message = f"The file of {name} cannot be read."
-        raise ConfigError("bad-certificate", message, got=error.strerror, where=file) from error
+        hint = "Look at its path and its permissions."
+        raise ConfigError("bad-certificate", message, got=error.strerror, where=file, hint=hint) from error
 
 
 def _unusable(error: Exception, certificate: str, key: str, *, locked: bool) -> ConfigError:

@@ -1,7 +1,7 @@
 """A process that answers and does nothing else: it reads the store that another one fills.
 
 It ends when it is told to, after what has been asked is answered, and at once when the process that fills the store
-has gone.
+has gone. Run as `python -m headrace.serve.worker LISTENER PIPE FOLDER`, by `workers` alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
@@ -54,6 +54,14 @@ class Loaded(Protocol):
         ...
 
 
+def main(given: Sequence[str]) -> None:
+    """Take over what was inherited, hear what is to be done, and do it."""
+    listener, pipe, folder = given
+    keeper: Connection = Connection(int(pipe))
+    work: Target = keeper.recv()
+    work(socket.socket(fileno=int(listener)), keeper, Path(folder))
+
+
 def worker_of(load: Callable[[], Loaded], workers: int) -> Target:
     """What each of so many workers of a project does, which is loaded anew in each."""
     return functools.partial(_work, load, workers)
@@ -89,3 +97,7 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
         except HeadraceError as error:
             _logger.error("a worker ends: %s", error)
             sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

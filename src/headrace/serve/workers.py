@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import multiprocessing
-import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from headrace.errors import MachineError
+from headrace.processes.child import ChildProcess, start_module
 from headrace.serve import metrics
 from headrace.serve.monitor import Monitor
 from headrace.serve.status_view import ANSWERED
 from headrace.serve.worker_pipe import Beat, Word
 
+WORKER = "headrace.serve.worker"
 SHORT = 10.0
 """Seconds of life that are too few."""
 TRIES = 5
@@ -43,7 +43,7 @@ class Worker:
     """One process, on one socket."""
 
     listener: socket.socket
-    process: BaseProcess
+    process: ChildProcess
     pipe: Connection
     began: float = field(default_factory=time.monotonic)
     counted: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ANSWERED, 0))
@@ -56,7 +56,7 @@ class Workers:
     Parameters
     ----------
     work
-        What each does; a name that a new process can find.
+        What each does; it is pickled.
     folder
         Where they count together; emptied at the start.
     drain
@@ -84,21 +84,28 @@ class Workers:
             while not stop.is_set():
                 self._talk()
                 # A signal to all of a process group ends workers too, perhaps before it is heard here.
-                if any(worker.process.exitcode is not None for worker in self._all) and not stop.wait(PATIENCE):
+                if any(worker.process.code() is not None for worker in self._all) and not stop.wait(PATIENCE):
                     self._replace()
             self._end()
         finally:
             for worker in self._all:
-                worker.process.kill()
-                worker.process.join()
+                worker.process.end()
 
     def _started(self, listener: socket.socket) -> Worker:
-        spawning = multiprocessing.get_context("spawn")
-        mine, its = spawning.Pipe()
-        process = spawning.Process(target=self._work, args=(listener, its, self._folder), daemon=True)
-        with _counting_in(self._folder):
-            process.start()
-        its.close()
+        mine, its = Pipe()
+        inherited = [listener.fileno(), its.fileno()]
+        with its:
+            process = start_module(
+                WORKER,
+                [*map(str, inherited), str(self._folder)],
+                variables={metrics.FOLDER: str(self._folder)},
+                descriptors=inherited,
+                # A signal that kills this one's group, as the supervisor sends it, frees the port at once.
+                own_session=False,
+            )
+        # One that has ended already is replaced later.
+        with contextlib.suppress(OSError):
+            mine.send(self._work)
         return Worker(listener, process, mine)
 
     def _talk(self) -> None:
@@ -127,9 +134,9 @@ class Workers:
     def _replace(self) -> None:
         """Start another where one has ended."""
         for place, worker in enumerate(self._all):
-            if (code := worker.process.exitcode) is None:
+            if (code := worker.process.code()) is None:
                 continue
-            metrics.forget(worker.process.pid or 0, self._folder)
+            metrics.forget(worker.process.pid, self._folder)
             worker.pipe.close()
             self._short = self._short + 1 if time.monotonic() - worker.began < SHORT else 0
             if self._short >= TRIES:
@@ -144,24 +151,10 @@ class Workers:
         for listener in self._listeners:
             listener.close()
         for worker in self._all:
-            worker.process.terminate()
+            worker.process.ask_to_end()
         deadline = time.monotonic() + self.patience
-        while any(worker.process.exitcode is None for worker in self._all) and time.monotonic() < deadline:
+        while any(worker.process.code() is None for worker in self._all) and time.monotonic() < deadline:
             self._talk()
-
-
-@contextlib.contextmanager
-def _counting_in(folder: Path) -> Iterator[None]:
-    """What a process that is started now finds in its environment."""
-    before = os.environ.get(metrics.FOLDER)
-    os.environ[metrics.FOLDER] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[metrics.FOLDER]
-        else:
-            os.environ[metrics.FOLDER] = before
 
 
 def _emptied(folder: Path) -> None:

@@ -22,8 +22,8 @@ AT_ONCE = 50_000
 """Samples whose events are in memory at the same time."""
 EXAMINED = 50
 """Of so many defects among them it is found out what they look like; where there are more, there is one reason."""
-ROUNDED, NEAR = ("sum", "mean", "decayed_sum", "variance", "stddev"), 1e-9
-"""What depends on the order of its events in the last digits, and how near is near enough without looking at them."""
+NEAR = 1e-9
+"""How near is near enough, without looking at events, where the last digits depend on their order."""
 
 
 @dataclass(frozen=True)
@@ -125,5 +125,5 @@ def _plainly_equal(sample: Sample, known: Mapping[str, Any]) -> bool:
 def _equal(feature: Feature, a: Any, b: Any) -> bool:
     if a == b:
         return True
-    near = len(feature.terms) == 1 and feature.terms[0].aggregate.name in ROUNDED
+    near = len(feature.terms) == 1 and feature.terms[0].aggregate.is_rounded
     return near and isinstance(a, float) and isinstance(b, float) and abs(a - b) <= NEAR * min(abs(a), abs(b))

@@ -24,7 +24,8 @@ from headrace.meaning.exact import Key, Moment
 from headrace.plan.model import Plan, TileSet
 from headrace.skew.prediction import Prediction, PredictionReader
 from headrace.skew.records import records
-from headrace.tiles.changelog import TileRow, decode
+from headrace.tiles.changelog import TileRow
+from headrace.tiles.changelog_format import decode
 
 COPY = ("partition", "offset", "appended_at", "arrived_at", "event_time", "verdict", "reason", "conflict")
 MOMENTS = ("appended_at", "arrived_at", "event_time")

@@ -216,4 +216,4 @@ def _refuse_lax(records: DataFrame) -> None:
         got = records.sparkSession.conf.get(setting)
         if got != needed:
             message = f"The Spark setting {setting} must be {needed}, or two readers of one record could disagree."
-            raise ConfigError("bad-setting", message, got=shown(got))
+            raise ConfigError("bad-setting", message, got=shown(got), hint="Set it so in your session.")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headrace.atomic_file import write_whole
+from headrace.files import write_atomically
 
 
 class Tally:
@@ -47,4 +47,4 @@ class Tally:
         self._write()
 
     def _write(self) -> None:
-        write_whole(self.file, json.dumps({"batch": self.batch, "totals": self.totals, "before": self._before}))
+        write_atomically(self.file, json.dumps({"batch": self.batch, "totals": self.totals, "before": self._before}))

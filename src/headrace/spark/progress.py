@@ -11,12 +11,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from headrace.atomic_file import write_whole
 from headrace.clock import MILLISECOND, Clock
 from headrace.codec.json.rules import EARLIEST
 from headrace.define.stream import Stream
 from headrace.errors import DataError
 from headrace.faults import NO_FAULTS, FaultPoints
+from headrace.files import write_atomically
 from headrace.log.protocol import Log
 from headrace.meaning.verdict import reader
 from headrace.tiles.changelog import HandOver
@@ -61,7 +61,7 @@ def translate(checkpoint: Path, topic: str | None, faults: FaultPoints = NO_FAUL
             lines = file.read_text("utf-8").splitlines()
             offsets = {str(partition): offset for partition, offset in batch_end(checkpoint, int(file.name)).items()}
             lines[SOURCE] = json.dumps(offsets if topic is None else {topic: offsets}, separators=(",", ":"))
-            write_whole(file, "\n".join(lines))
+            write_atomically(file, "\n".join(lines))
             faults.reach("checkpoint.offsets.after")
             # Spark keeps a sum beside each file, which is that of the old one.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)

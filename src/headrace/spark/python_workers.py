@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from headrace.processes.child import ChildProcess
 from headrace.spark import worker_launcher
 
 VARIABLE = "PYSPARK_PYTHON"
@@ -33,11 +34,9 @@ def start_worker_host() -> None:
     launcher.write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n', encoding="utf-8")
     launcher.chmod(0o700)
     command = [sys.executable, "-P", "-m", "headrace.spark.worker_host", str(address)]
-    host = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        env={**os.environ, **SINGLE_THREADED},
-        preexec_fn=_ignore_interrupts,  # noqa: PLW1509 (it calls nothing that could wait for another thread)
+    environment = {**os.environ, **SINGLE_THREADED}
+    host = ChildProcess(
+        command, input=subprocess.PIPE, environment=environment, prepare=_ignore_interrupts, own_session=False
     )
     os.environ[VARIABLE] = str(launcher)
     atexit.register(_end, host, folder)
@@ -48,12 +47,9 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _end(host: subprocess.Popen[bytes], folder: Path) -> None:
+def _end(host: ChildProcess, folder: Path) -> None:
     if host.stdin is not None:
         host.stdin.close()
-    try:
-        host.wait(2)
-    except subprocess.TimeoutExpired:
-        host.kill()
-        host.wait()
+    host.wait(2)
+    host.end()
     shutil.rmtree(folder, ignore_errors=True)

@@ -58,7 +58,8 @@ def _perform(plan: Plan, config: Config, session: SparkSession) -> None:
         while not all(sum(pipeline.log.end_offsets(topic).values()) for topic in changelogs):
             pipeline.step()
             if time.monotonic() > deadline:
-                raise MachineError("not-prepared", f"The pipeline gave no tile within {LONGEST:.0f} s.")
+                hint = "Try again when the machine is less busy."
+                raise MachineError("not-prepared", f"The pipeline gave no tile within {LONGEST:.0f} s.", hint=hint)
             time.sleep(0.2)
     finally:
         pipeline.stop()

@@ -157,7 +157,7 @@ def quiet_session(name: str, file: Path, jars: Sequence[Path] = ()) -> Iterator[
     # What fails is said once, by its cause.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     sys.stderr.flush()
-    kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+    kept, log = os.dup(2), os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     try:
         os.dup2(log, 2)
         session = local_session(name, jars=jars)

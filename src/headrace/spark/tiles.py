@@ -1,8 +1,8 @@
 """Tiles in native Spark SQL: one row per (key, tile) with its partial columns, the same text in every mode.
 
-Judged records come in (`spark.admission`), duplicates are dropped, and what leaves is a changelog row: a JSON key that
-is the whole identity and a JSON value. The same code runs as a batch and as a micro-batch stream; nothing here knows
-where rows are written.
+Judged records come in (`spark.admission`), duplicates are dropped, and what leaves is a changelog row, whose format is
+`tiles.changelog_format`. The same code runs as a batch and as a micro-batch stream; nothing here knows where rows are
+written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.aggregate import EventSql
 from headrace.plan.model import TileSet
 from headrace.spark.admission import ARRIVED, CLOSED, EVENT_ID, EVENT_TIME, OFFSET, ORDER, PARTITION, VERDICT
+from headrace.tiles.changelog_format import key_sql, value_sql
 
 TIME = "~time"
 
@@ -86,19 +87,13 @@ def _floor(grain: int) -> str:
 
 def changelog(tiled: DataFrame, tile_set: TileSet, target: Target, also: Sequence[str] = ()) -> DataFrame:
     """Rows as the changelog takes them: `key` and `value`, both JSON text; `also` are columns to leave beside them."""
-    key = ", ".join(f"'{name}', `~k{at}`" for at, (name, _) in enumerate(tile_set.key))
-    keys = f"named_struct({key})" if key else "map()"
-    positions = ", ".join(f"'{p}', `~p{p}`" for p in range(target.partitions))
-    partials = ", ".join(f"'{column.name}', `{column.name}`" for column in tile_set.partials)
-    identity = (
-        f"named_struct('tiles', '{tile_set.fingerprint}', 'run', '{target.run}', 'key', {keys}, "
-        f"'tile', `~tile`, 'lane', '{target.lane}')"
+    columns = {name: f"`~k{at}`" for at, (name, _) in enumerate(tile_set.key)}
+    key = key_sql(tile_set.fingerprint, target.run, columns, "`~tile`", target.lane)
+    value = value_sql(
+        "`~n`" if target.version is None else f"CAST({target.version} AS BIGINT)",
+        {column.name: f"`{column.name}`" for column in tile_set.partials},
+        {partition: f"`~p{partition}`" for partition in range(target.partitions)},
+        "`~max_event_time`",
+        "`~max_arrived_at`",
     )
-    version = "`~n`" if target.version is None else f"CAST({target.version} AS BIGINT)"
-    content = (
-        f"named_struct('version', {version}, 'partials', named_struct({partials}), "
-        f"'positions', named_struct({positions}), 'max_event_time', `~max_event_time`, "
-        "'max_arrived_at', `~max_arrived_at`)"
-    )
-    kept = [f"`{name}`" for name in also]
-    return tiled.selectExpr(f"to_json({identity}) AS key", f"to_json({content}) AS value", *kept)
+    return tiled.selectExpr(f"{key} AS key", f"{value} AS value", *(f"`{name}`" for name in also))

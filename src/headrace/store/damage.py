@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from headrace.atomic_file import write_whole
 from headrace.disk import HINT
 from headrace.errors import DiskFullError, HeadraceError
 from headrace.faults import NO_FAULTS, FaultPoints
+from headrace.files import write_atomically
 from headrace.store.lmdb.environment import DATA, Environment
 from headrace.store.row_bytes import DamagedError, unsealed
 
@@ -39,7 +38,7 @@ _DAMAGED, _CLOSED, _REBUILD, _ASIDE = "damaged", "closed", "rebuild", "aside"
 def mark(folder: Path, why: str) -> None:
     """Note that the files are not to be used again; where nothing can be noted, the next start looks by itself."""
     with contextlib.suppress(OSError):
-        write_whole(folder / _DAMAGED, f"{why}\n")
+        write_atomically(folder / _DAMAGED, f"{why}\n")
 
 
 def begin(folder: Path) -> None:
@@ -50,7 +49,7 @@ def begin(folder: Path) -> None:
 def end(folder: Path) -> None:
     """Note that it has closed the store as it should; not when the folder was taken from under it."""
     with contextlib.suppress(OSError):
-        write_whole(folder / _CLOSED, _state(folder))
+        write_atomically(folder / _CLOSED, _state(folder))
 
 
 def refuse_noted(folder: Path) -> None:
@@ -114,7 +113,7 @@ def set_aside(folder: Path, faults: FaultPoints = NO_FAULTS) -> None:
     aside.mkdir(parents=True)
     for name in (DATA, "lock.mdb", _DAMAGED, _CLOSED):
         with contextlib.suppress(FileNotFoundError):
-            os.replace(folder / name, aside / name)
+            (folder / name).replace(aside / name)
             faults.reach("store.aside.after")
 
 
@@ -127,7 +126,7 @@ def remove(folder: Path) -> None:
 
 def ask_to_rebuild(folder: Path) -> None:
     """Ask the process that writes to empty the store."""
-    write_whole(folder / _REBUILD, f"{time.time()}\n")
+    write_atomically(folder / _REBUILD, f"{time.time()}\n")
 
 
 def asked_to_rebuild(folder: Path) -> bool:

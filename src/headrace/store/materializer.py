@@ -18,7 +18,8 @@ from headrace.log.protocol import Log, Offsets
 from headrace.log.record import Record
 from headrace.store.implied_progress import InOrder
 from headrace.store.protocol import Store
-from headrace.tiles.changelog import ProgressRow, Row, TileRow, decode
+from headrace.tiles.changelog import ProgressRow, Row, TileRow
+from headrace.tiles.changelog_format import decode
 from headrace.tiles.latency import Latency
 
 BATCH = 5_000

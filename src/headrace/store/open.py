@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from headrace.config.config import Config, names, resolved
 from headrace.errors import HeadraceError
 from headrace.processes import redis as local
 from headrace.store import damage
-from headrace.store.lmdb.environment import WriterLock
+from headrace.store.lmdb.environment import lock_writer
 from headrace.store.lmdb.store import LmdbStore
 from headrace.store.protocol import Store
 from headrace.store.redis.client import RedisClient
 from headrace.store.redis.drop import empty
 from headrace.store.redis.rows import RedisNames
 from headrace.store.redis.store import RedisStore
+from headrace.tiles.levels import Fold
 
 PATIENCE = 30.0
 """Seconds in which a process that fills the store must have emptied it."""
@@ -27,23 +28,30 @@ COMING_BACK = 5.0
 
 
 @contextlib.contextmanager
-def open_store(config: Config) -> Iterator[Store]:
+def open_store(config: Config, folds: Mapping[str, Fold]) -> Iterator[Store]:
     """The store to fill and to read, until the block ends. One that cannot be trusted begins anew.
+
+    Parameters
+    ----------
+    folds
+        How the tiles of each tile set are merged into levels; see `tiles.fold.folds`.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from headrace.config.config import parse
-    >>> with open_store(parse('[project]\\nname = "shop"', Path(tempfile.mkdtemp()), {})) as store:
+    >>> with open_store(parse('[project]\\nname = "shop"', Path(tempfile.mkdtemp()), {}), {}) as store:
     ...     store.stats().tiles
     0
     """
     if config.store.kind == "redis":
         with _once_it_answers(config) as shared:
+            shared.fold_with(folds)
             yield shared
     else:
         with LmdbStore(names(config).path("store"), mend=True) as own:
+            own.fold_with(folds)
             yield own
 
 
@@ -87,7 +95,7 @@ def rebuild(config: Config) -> bool:
         return True
     folder = names(config).path("store")
     try:
-        lock = WriterLock(folder)
+        lock = lock_writer(folder)
     except HeadraceError as error:
         if error.code != "store-locked":
             raise
@@ -96,7 +104,7 @@ def rebuild(config: Config) -> bool:
     try:
         damage.remove(folder)
     finally:
-        lock.release()
+        lock.close()
     return False
 
 

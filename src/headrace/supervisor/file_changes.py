@@ -17,6 +17,7 @@ from typing import IO, Self
 
 from headrace.errors import HeadraceError
 from headrace.log.protocol import Log
+from headrace.processes.child import ChildProcess
 from headrace.supervisor.plan_record import CURRENT
 from headrace.supervisor.supervisor import Supervisor
 
@@ -53,7 +54,7 @@ class EditWatch:
         # Taken before any process has loaded the files: an edit while they start is noticed as well.
         self._signature = _signature(files())
         self._pids: list[int] | None = None
-        self._asked: tuple[subprocess.Popen[bytes], IO[bytes]] | None = None
+        self._asked: tuple[ChildProcess, IO[bytes]] | None = None
         # What was said in another life of the project may still be in the log: it is taken back.
         self._news, self.definitions = True, dict(CURRENT)
 
@@ -73,8 +74,7 @@ class EditWatch:
     def __exit__(self, *_: object) -> None:
         if self._asked is not None:
             asked, answer = self._asked
-            asked.kill()
-            asked.wait()
+            asked.end()
             answer.close()
 
     def _has_changed(self, supervisor: Supervisor) -> bool:
@@ -86,12 +86,12 @@ class EditWatch:
 
     def _ask(self) -> None:
         answer = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it was read
-        asked = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.DEVNULL)
+        asked = ChildProcess(self._command, output=answer, errors=subprocess.DEVNULL)
         self._asked = asked, answer
 
     def _hear(self) -> None:
         """Take the answer once it is whole; a command that failed says nothing, and is asked at the next change."""
-        if self._asked is None or self._asked[0].poll() is None:
+        if self._asked is None or self._asked[0].code() is None:
             return
         with self._asked[1] as answer:
             answer.seek(0)

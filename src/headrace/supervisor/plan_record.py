@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.atomic_file import write_whole
 from headrace.errors import HeadraceError
+from headrace.files import write_atomically
 from headrace.plan.model import Plan
 from headrace.plan.outline import Outline, difference, outline
 from headrace.processes.state_folder import Place
@@ -28,7 +28,7 @@ def record_plan(where: Place, name: str, plan: Plan) -> None:
     """Leave behind what this process runs. Without it the process works just as well, and is compared with nothing."""
     with contextlib.suppress(OSError):
         where.plan(name).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(where.plan(name), json.dumps({"pid": os.getpid(), "outline": outline(plan)}))
+        write_atomically(where.plan(name), json.dumps({"pid": os.getpid(), "outline": outline(plan)}))
 
 
 def compare_plans(where: Place, processes: Mapping[str, Any], load: Callable[[], Plan]) -> dict[str, Any]:

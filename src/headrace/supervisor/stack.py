@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from headrace.config.config import Config, names
 from headrace.errors import ConfigError, DiskFullError, HeadraceError, shown
 from headrace.log.protocol import Log
-from headrace.processes.child import Child
 from headrace.processes.state_folder import Place
+from headrace.supervisor.child import Child
 from headrace.topics import STATUS, last_status
 
 HTTP_TIMEOUT = 1.0

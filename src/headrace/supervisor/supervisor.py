@@ -23,8 +23,9 @@ from headrace.errors import DiskFullError, HeadraceError
 from headrace.processes import log_file
 from headrace.processes import process_identity as process
 from headrace.processes.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
-from headrace.processes.child import Child, Process, show_exit
+from headrace.processes.child import ChildProcess, show_exit
 from headrace.processes.state_folder import Place, write_status
+from headrace.supervisor.child import Child, start_child
 
 GRACE = 8.0
 """Seconds a child has to end by itself."""
@@ -56,7 +57,7 @@ class Watched:
     child: Child
     state: str = "waiting"
     since: int = 0
-    process: Process | None = None
+    process: ChildProcess | None = None
     started: int = 0
     started_at: float = 0.0
     ready_at: float | None = None
@@ -204,7 +205,7 @@ class Supervisor:
         for watched in running:
             self._change(watched, "stopping")
             if watched.process is not None:
-                watched.process.terminate()
+                watched.process.ask_to_end()
         running = self._wait(running, self._grace, hurry)
         for watched in running:
             self._say(f"{watched.child.name}: does not end by itself, killing it")
@@ -225,7 +226,7 @@ class Supervisor:
         watched.ready_at, watched.why, watched.details = None, None, {}
         log_file.mark(log, f"{show_time(watched.started)} {name} starts")
         try:
-            watched.process = Process(watched.child, self._place)
+            watched.process = start_child(watched.child, self._place)
         except OSError as error:
             log_file.mark(log, f"{show_time(self._clock.now())} {name} cannot be started: {error}")
             self._exited(watched, DiskFullError.exit_code if is_full(error) else 127, f"cannot be started: {error}")
@@ -233,7 +234,7 @@ class Supervisor:
         self._say(f"{name}: starting (pid {watched.process.pid})")
         self._change(watched, "starting")
 
-    def _ask(self, watched: Watched, running: Process) -> None:
+    def _ask(self, watched: Watched, running: ChildProcess) -> None:
         """Whether a starting child is ready by now; one that takes too long is killed."""
         details = watched.child.ready(running.pid, watched.started)
         seconds = self._now() - watched.started_at
@@ -247,7 +248,7 @@ class Supervisor:
             watched.why = f"was not ready within {watched.child.deadline:.0f} s"
             running.kill()
 
-    def _check(self, watched: Watched, running: Process) -> None:
+    def _check(self, watched: Watched, running: ChildProcess) -> None:
         """Notice what has changed in a ready child, and kill one that hangs."""
         self._update_details(watched, running)
         silence = self._silence(watched)
@@ -266,7 +267,7 @@ class Supervisor:
             watched.touched, watched.touched_at = touched, self._now()
         return self._now() - watched.touched_at
 
-    def _update_details(self, watched: Watched, running: Process) -> None:
+    def _update_details(self, watched: Watched, running: ChildProcess) -> None:
         health = watched.child.health
         details = None if health is None else health(running.pid, watched.started)
         if details is not None and details != watched.details:

@@ -5,9 +5,7 @@ lock ──► end orphans ──► port free? ──► services ──► top
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from headrace.disk import refuse_full
 from headrace.errors import ProjectError
 from headrace.log.protocol import Log
 from headrace.processes import log_file, process_identity, state_folder
+from headrace.processes.child import ChildProcess
 from headrace.processes.process_identity import KILLED
 from headrace.processes.signals import Signals
 from headrace.processes.state_folder import Place
@@ -120,34 +119,29 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
         raise ProjectError("already-running", "The project is already up.", got=f"pid {held.pid}", hint=hint)
     refuse_full(where.data)
     log = where.log(SUPERVISOR)
-    log.parent.mkdir(parents=True, exist_ok=True)
     log_file.rotate(log)
-    with log.open("ab") as output:
-        lines = log_file.follow({SUPERVISOR: log}, lambda: _over(started))
-        started = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+    with log_file.opened(log) as output:
+        lines = log_file.follow({SUPERVISOR: log}, lambda: started.wait(STARTING_LOOK) is not None)
+        started = ChildProcess(command, output=output)
     try:
         for _, line in lines:
             say(line)
-            if line.startswith(READY):
+            # Of two that start at once both write to this log, and only the one that holds the lock is ready.
+            if line.startswith(READY) and _is_held_by(where, started.pid):
                 break
     except KeyboardInterrupt:
-        os.kill(started.pid, signal.SIGTERM)
+        started.ask_to_end()
         started.wait(GRACE + KILLED)
         raise
-    code = started.poll()
-    # It is meant to outlive this process: Python need not warn of it.
-    started.returncode = code or 0
+    code = started.code()
+    started.leave_running()
     return code or 0
 
 
-def _over(started: subprocess.Popen[bytes]) -> bool:
-    """Whether a detached supervisor has ended; waits a moment when it has not."""
-    if started.poll() is not None:
-        return True
-    time.sleep(STARTING_LOOK)
-    return False
+def _is_held_by(where: Place, pid: int) -> bool:
+    """Whether this process is the supervisor."""
+    held = state_folder.holder(where)
+    return held is not None and held.pid == pid
 
 
 def down(where: Place) -> int:

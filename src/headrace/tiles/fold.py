@@ -15,7 +15,6 @@ import msgspec
 
 from headrace.aggregate import Monoid, State
 from headrace.clock import HOUR
-from headrace.define.window import Session
 from headrace.plan.fingerprint import fingerprint
 from headrace.plan.model import Partial, Plan, TileSet
 from headrace.tiles.levels import BASE, FACTOR, Layout, Piece, widths
@@ -172,7 +171,7 @@ def _reaches(plan: Plan, tile_set: TileSet) -> dict[str, int | None]:
     for planned in plan.features:
         for term in planned.terms if planned.tile_set == tile_set else ():
             window = term.term.window
-            if isinstance(window, Session):
+            if window.needs_single_tiles:
                 continue
             for column in term.columns:
                 known, reach = found.get(column.name, 0), window.reach

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.atomic_file import write_whole
 from headrace.clock import show_time
 from headrace.errors import DataError, shown
+from headrace.files import write_atomically
 from headrace.plan.feature_digest import digests, on_demand_digest
 from headrace.plan.model import Plan
 from headrace.training.feature_columns import Asked
@@ -67,7 +67,7 @@ def manifest(ready: Ready, plan: Plan, tables: Tables, created_at: int) -> dict[
 
 def write_manifest(folder: Path, told: Mapping[str, Any]) -> None:
     """Say what a folder holds."""
-    write_whole(folder / FILE, json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_atomically(folder / FILE, json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -80,5 +80,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DataError("bad-file", message, got=shown(str(folder)), hint=hint) from error
     if not isinstance(told, dict) or told.get("manifest") != FORM:
         got = shown(told.get("manifest") if isinstance(told, dict) else told)
-        raise DataError("bad-file", "The manifest has a form that this version does not know.", got=got)
+        hint = "Make the set anew, or read it with the version of Headrace that made it."
+        raise DataError("bad-file", "The manifest has a form that this version does not know.", got=got, hint=hint)
     return told

@@ -79,7 +79,8 @@ def wish(  # noqa: PLR0913
     """
     given: Any = seed
     if isinstance(given, bool) or not isinstance(given, int) or abs(given) > LARGEST_SEED:
-        raise UsageError("bad-usage", "A seed is a whole number of 64 bits.", got=shown(seed))
+        hint = "Give a whole number such as 7."
+        raise UsageError("bad-usage", "A seed is a whole number of 64 bits.", got=shown(seed), hint=hint)
     return Wish(
         _names(features),
         time,

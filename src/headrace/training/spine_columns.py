@@ -61,7 +61,10 @@ def needs(asked: Asked, wish: Wish) -> list[Need]:
         other = merged.setdefault(need.name, need)
         if other.type.ddl != need.type.ddl:
             message = f"Column {need.name!r} of the spine is needed in two types."
-            raise DataError("bad-spine", message, got=f"{other.type} as {other.role}, {need.type} as {need.role}")
+            hint = "Choose features that agree on its type, or make two sets."
+            raise DataError(
+                "bad-spine", message, got=f"{other.type} as {other.role}, {need.type} as {need.role}", hint=hint
+            )
         if other.optional and not need.optional:
             merged[need.name] = need
     return list(merged.values())

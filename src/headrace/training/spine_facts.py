@@ -87,12 +87,14 @@ def facts(answers: Mapping[str, Any], wanted: Sequence[Need], wish: Wish, kinds:
     """What a pass over a spine says, once nothing is wrong with it."""
     rows = answers["rows"]
     if not rows:
-        raise DataError("bad-spine", "The spine has no rows.")
+        hint = "Give a spine with a row for each moment that is asked for."
+        raise DataError("bad-spine", "The spine has no rows.", hint=hint)
     for need in wanted:
         _refuse(need, rows, answers)
     if wish.downsample is not None and not answers["downsampled"]:
         message = "No row of the spine is of those to downsample."
-        raise DataError("bad-spine", message, got=shown(wish.downsample.written))
+        hint = "Look at the condition, or leave it out."
+        raise DataError("bad-spine", message, got=shown(wish.downsample.written), hint=hint)
     digest = hashlib.blake2b(repr((list(kinds.items()), rows)).encode(), digest_size=12)
     digest.update(f"{answers['hash 1']} {answers['hash 2']}".encode())
     guesses = {}

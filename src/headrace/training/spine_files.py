@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace.ingest.imports.source import DELTA, History
-from headrace.ingest.imports.table_rows import opened
+from headrace.ingest.files.source import DELTA, Source
+from headrace.ingest.files.table_rows import open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,12 +39,12 @@ class Files:
     options: Mapping[str, str]
 
 
-def files_of(given: History) -> Files:
-    """The files of Parquet or Delta history."""
+def files_of(given: Source) -> Files:
+    """The files of a Parquet or Delta source."""
     import pyarrow as pa
 
-    dataset, fragments = opened(given)
-    schema = carried(dataset.schema)
+    found, fragments = open_table(given)
+    schema = carried(found)
     if given.format == DELTA:
         places = _delta_places(given)
         local = "://" not in given.place
@@ -52,7 +52,7 @@ def files_of(given: History) -> Files:
     from pyarrow.dataset import get_partition_keys
 
     parts = tuple((each.path, dict(get_partition_keys(each.partition_expression))) for each in fragments)
-    same = all(carried(each.physical_schema) == each.physical_schema == dataset.schema for each in fragments)
+    same = all(carried(each.physical_schema) == each.physical_schema == found for each in fragments)
     plain = same and not any(cells for _, cells in parts)
     moments = set() if plain else _spark_moments(fragments)
     if moments:
@@ -62,7 +62,7 @@ def files_of(given: History) -> Files:
     return Files(parts, schema, plain, {})
 
 
-def _delta_places(given: History) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+def _delta_places(given: Source) -> tuple[tuple[str, Mapping[str, Any]], ...]:
     import pyarrow as pa
 
     table = given.table()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import DataError, UsageError, shown
-from headrace.ingest.imports.source import PARQUET, history
+from headrace.ingest.files.source import CSV, DELTA, PARQUET, find_source
 from headrace.lake.location import storage_options
 from headrace.lake.query import names as table_names
 from headrace.project import Project
@@ -82,13 +82,15 @@ def _from_pandas(session: SparkSession, given: pd.DataFrame) -> DataFrame:
     odd = [name for name in given.columns if not isinstance(name, str)]
     if odd or not given.columns.is_unique:
         got = shown(odd or list(given.columns), 200)
-        raise DataError("bad-spine", "The columns of the spine need names, each its own.", got=got)
+        hint = "Give each column a text as its name, each once."
+        raise DataError("bad-spine", "The columns of the spine need names, each its own.", got=got, hint=hint)
     try:
         rows = pa.Table.from_pandas(given, preserve_index=False)
         rows = rows.cast(carried(rows.schema), safe=False)
     except pa.ArrowException as error:
         message = "A column of the spine has cells of several types."
-        raise DataError("bad-spine", message, got=shown(str(error), 200)) from error
+        hint = "Give every cell of a column one type."
+        raise DataError("bad-spine", message, got=shown(str(error), 200), hint=hint) from error
     return from_arrow(session, rows.append_column(NUMBER, pa.array(range(len(given)), pa.int64())))
 
 
@@ -112,16 +114,17 @@ def _from_query(session: SparkSession, sql: str, project: Project, tables: Table
 def _from_path(session: SparkSession, place: str, project: Project) -> Spine:
     from headrace.spark.training.spine import from_csv, from_files
 
-    given = history(place, None, storage_options(project.config))
+    given = find_source(place, None, storage_options(project.config))
     whole = place if "://" in place else str(Path(place).resolve())
-    if given.format == "csv":
-        from headrace.ingest.imports.text_rows import header
+    if given.format == CSV:
+        from headrace.ingest.files.text_rows import read_header
 
-        names = header(given)
+        names = read_header(given)
         if not names or "" in names:
-            raise DataError("bad-file", "The file has no header that names every column.", where=given.name)
+            hint = "Write the names of the columns into its first line."
+            raise DataError("bad-file", "The file has no header that names every column.", where=given.name, hint=hint)
         return Spine(from_csv(session, whole, names), given.format, whole, text=True)
-    if given.format not in (PARQUET, "delta"):
+    if given.format not in (PARQUET, DELTA):
         hint = "Write it as CSV or Parquet."
         raise UsageError("bad-usage", "A spine is CSV, Parquet or a Delta table.", got=shown(place), hint=hint)
     files = files_of(given)

@@ -49,7 +49,8 @@ def places(sql: str) -> list[Place]:
         parsed: Any = parse(sql, read="spark")
     except SqlglotError as error:
         said = " ".join(str(error).split())
-        raise DataError("bad-query", "The spine's query cannot be parsed.", got=shown(said, 200)) from None
+        hint = "Write one SELECT in the SQL of Spark."
+        raise DataError("bad-query", "The spine's query cannot be parsed.", got=shown(said, 200), hint=hint) from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Query):
         hint = "Write one SELECT, perhaps with WITH before it."
         raise DataError("bad-query", "The spine's query is not one query.", got=shown(sql), hint=hint)
@@ -58,7 +59,8 @@ def places(sql: str) -> list[Place]:
     for table in parsed[0].find_all(exp.Table):
         if table.args.get("db") or not isinstance(table.this, exp.Identifier):
             message = "The spine's query reads something else than tables of the lake."
-            raise DataError("bad-query", message, got=shown(table.sql(dialect="spark")))
+            hint = "Read tables of streams alone, such as a stream by its name."
+            raise DataError("bad-query", message, got=shown(table.sql(dialect="spark")), hint=hint)
         if table.name.lower() not in own:
             where = table.this.meta
             found.append(Place(table.name, where["start"], where["end"] + 1, bool(table.alias)))

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from headrace.atomic_file import write_whole
 from headrace.codec.avro.carry import carries
 from headrace.codec.avro.schema import record
 from headrace.codec.json.json_schema import json_schema
@@ -27,6 +26,7 @@ from headrace.codec.registry.http import Answer, ask, strange
 from headrace.codec.wire import Layout, Written, own_text
 from headrace.config.settings import RegistryAccess
 from headrace.errors import SchemaError, shown
+from headrace.files import write_atomically
 
 NATIVE = 20
 """How many of a subject's newest schemas a query is planned with; older ones are looked up when they are met."""
@@ -183,7 +183,7 @@ class RegistryClient:
         """A cache that cannot be written is no reason to stop: the schema is fetched again next time."""
         file = self._file(number)
         with contextlib.suppress(OSError):
-            write_whole(file, json.dumps(body))
+            write_atomically(file, json.dumps(body))
 
 
 def can_carry(layout: Layout, written: Written) -> bool:

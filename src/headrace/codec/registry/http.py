@@ -99,7 +99,8 @@ def _trust(access: RegistryAccess) -> ssl.SSLContext:
             context.load_cert_chain(access.certificate, access.key or None)
     except (OSError, ssl.SSLError) as error:
         message = "The certificates for the schema registry cannot be read."
-        raise ConfigError("bad-setting", message, got=shown(str(error)), where="[schema]") from None
+        hint = "Look at the paths in [schema], and at the permissions of their files."
+        raise ConfigError("bad-setting", message, got=shown(str(error)), where="[schema]", hint=hint) from None
     return context
 
 
@@ -117,7 +118,8 @@ def _secret(named: str) -> str:
         return ""
     if variable not in os.environ:
         message = "The variable that holds the registry's password is not set."
-        raise ConfigError("bad-setting", message, got=shown(variable), where="schema.registry_password")
+        hint = "Set it, or name another in schema.registry_password."
+        raise ConfigError("bad-setting", message, got=shown(variable), where="schema.registry_password", hint=hint)
     return os.environ[variable]
 
 

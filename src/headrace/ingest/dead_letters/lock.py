@@ -6,25 +6,15 @@ The lock is a file in the project's data folder. Projects on other machines that
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 from headrace.config.config import Names
 from headrace.errors import MachineError
-from headrace.file_lock import alone
-
-
-def lock_file(named: Names) -> Path:
-    """Where a project's lock is.
-
-    >>> lock_file(Names("", "shop", Path("data"))).as_posix()
-    'data/run/dead-letters.lock'
-    """
-    return named.path("run", "dead-letters.lock")
+from headrace.files import lock_file
 
 
 def locked(named: Names) -> AbstractContextManager[None]:
     """Be the one that changes the letters; refused at once when another is."""
-    file = lock_file(named)
+    file = named.path("run", "dead-letters.lock")
     hint = "Wait until it has ended. What it has done is told by `headrace dead-letters list`."
     message = "Another process replays or drops dead letters of this project."
-    return alone(file, MachineError("letters-locked", message, got=str(file), hint=hint))
+    return lock_file(file, MachineError("letters-locked", message, got=str(file), hint=hint))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from headrace.define.stream import Stream
 from headrace.log.record import Message, Record
+from headrace.meaning.message import row_key
 from headrace.meaning.verdict import ARRIVED_AT, REPLAY_OF, RESERVED, Judgement, Read, reader
 from headrace.spark.dead_letter import Letter
 
@@ -60,7 +61,7 @@ def again(letter: Letter, stream: Stream, *, now: int, value: bytes | None = Non
     came = read(Record(*place, letter.arrived_at, letter.key, body, kept))
     arrived_at = came.place[0]
     headers = (*kept, (ARRIVED_AT, str(arrived_at).encode()), (REPLAY_OF, letter.id.encode()))
-    key, event = letter.key, came.event
-    if key is None and stream.key is not None and event is not None:
-        key = str(event.row[stream.key]).encode()
+    key = letter.key
+    if key is None and came.event is not None:
+        key = row_key(stream, came.event.row)
     return Again(letter, Message(body, key, headers), read(Record(*place, now, key, body, headers)))

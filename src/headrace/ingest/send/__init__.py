@@ -1,7 +1,7 @@
-"""What `headrace send` does: rows of a file, checked against a stream, become events in its topic.
+"""What `headrace send` does: rows of a file or pipe, checked against a stream, become events in its topic.
 
-`source` opens a file and reads JSON lines, `csv_text` and `parquet` read the others; `check` holds every row to the
-stream's schema and makes a message of it, and `deliver` appends messages to the log at the rate asked for.
+`pipe` opens what is sent, `ingest.files` reads its rows, `row_check` holds every row to the stream's schema and makes a
+message of it, and `delivery` appends messages to the log at the rate asked for.
 """
 
 from __future__ import annotations

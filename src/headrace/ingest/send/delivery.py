@@ -14,13 +14,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 
 from headrace.clock import Clock, SystemClock
-from headrace.codec.wire import SchemaIds, row_writer
+from headrace.codec.wire import SchemaIds
 from headrace.define.stream import Stream
 from headrace.errors import DataError, DiskFullError
+from headrace.ingest.files.columns import Columns
+from headrace.ingest.files.rows import RowFault, SourceRow, read_rows
+from headrace.ingest.files.source import JSONL, Source, ignore_column
 from headrace.ingest.send.pipe_batches import Arrivals
-from headrace.ingest.send.row_check import Check, Checked, checker, dated, message, unchecked
-from headrace.ingest.send.source import Fault, Row, Source, ignore
+from headrace.ingest.send.row_check import Check, Checked, checker, dated, unchecked
 from headrace.log.protocol import Log
+from headrace.log.record import Message
+from headrace.meaning.message import MessageWriter
 from headrace.plural import show_count
 
 BATCH = 1_000
@@ -61,7 +65,7 @@ class Sent:
 
     sent: int = 0
     refused: int = 0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[RowFault] = field(default_factory=list)
 
 
 class Pace:
@@ -126,8 +130,8 @@ def send(
         Called after every append with how much of the source has been read, and what has been done.
     """
     clock, pace = clock or SystemClock(), pace or Pace(wish.rate)
-    write = None if stream.format == "json" else row_writer(stream, wish.ids, topic)
-    check = unchecked(stream) if wish.raw else checker(stream, write)
+    writer = MessageWriter(stream, wish.ids, topic)
+    check = unchecked(writer) if wish.raw else checker(writer)
     shift = _shift(source, stream, check, clock, pace) if wish.rebase and wish.rate is None else 0
     done = Sent()
     with closing(_batches(source, stream, wish, pace)) as batches:
@@ -135,9 +139,10 @@ def send(
             good, fault = _good(batch, check, done, keep_going=wish.keep_going)
             now = clock.now()
             if wish.rebase:
-                good = [dated(stream, row, now if wish.rate else _happened(stream, row) + shift, write) for row in good]
+                good = [dated(writer, row, now if wish.rate else _happened(stream, row) + shift) for row in good]
+            headers = writer.arrival(now)
             try:
-                log.append_batch(topic, [message(stream, row, now) for row in good])
+                log.append_batch(topic, [Message(row.value, writer.key(row.fields), headers) for row in good])
             except DiskFullError as error:
                 error.hint = f"{_before(done.sent)} sent before it. Free some space, then send the rest."
                 raise
@@ -148,9 +153,9 @@ def send(
     return done
 
 
-def _batches(source: Source, stream: Stream, wish: Wish, pace: Pace) -> Generator[list[Row], None, None]:
+def _batches(source: Source, stream: Stream, wish: Wish, pace: Pace) -> Generator[list[SourceRow], None, None]:
     """The rows in the batches they are sent in."""
-    rows = source.rows(stream.schema)
+    rows = read_rows(source, Columns(stream.schema))
     if source.pipe is None:
         with closing(rows):
             while batch := list(islice(rows, pace.due())):
@@ -162,7 +167,9 @@ def _batches(source: Source, stream: Stream, wish: Wish, pace: Pace) -> Generato
             yield batch
 
 
-def _good(batch: list[Row], check: Check, done: Sent, *, keep_going: bool) -> tuple[list[Checked], Fault | None]:
+def _good(
+    batch: list[SourceRow], check: Check, done: Sent, *, keep_going: bool
+) -> tuple[list[Checked], RowFault | None]:
     """The rows that can be sent; with the fault that ends it, those before it."""
     good: list[Checked] = []
     for row in batch:
@@ -178,9 +185,11 @@ def _good(batch: list[Row], check: Check, done: Sent, *, keep_going: bool) -> tu
     return good, None
 
 
-def _ended(fault: Fault, sent: int, source: Source) -> DataError:
-    others = ", or --raw to send them as they are" if source.format == "jsonl" else ""
-    return fault.error(f"{_before(sent)} sent before it. Use --keep-going to leave such rows out{others}.")
+def _ended(fault: RowFault, sent: int, source: Source) -> DataError:
+    others = ", or --raw to send them as they are" if source.format == JSONL else ""
+    hint = f"{_before(sent)} sent before it. Use --keep-going to leave such rows out{others}."
+    message = f"A row cannot be sent: {fault.reason}."
+    return DataError("bad-record", message, got=fault.got, where=fault.place, hint=hint)
 
 
 def _before(sent: int) -> str:
@@ -189,7 +198,7 @@ def _before(sent: int) -> str:
 
 def _shift(source: Source, stream: Stream, check: Check, clock: Clock, pace: Pace) -> int:
     """From the last event time of a source to now."""
-    rows = replace(source, report=ignore).rows(stream.schema)
+    rows = read_rows(replace(source, report=ignore_column), Columns(stream.schema))
     times: Iterator[int] = (
         _happened(stream, read)
         for read in map(check, takewhile(lambda _: not pace.is_over(), rows))

@@ -11,8 +11,8 @@ import threading
 import time
 
 from headrace.errors import HeadraceError
+from headrace.ingest.files.rows import Rows, SourceRow
 from headrace.ingest.send.interruption import Interruption
-from headrace.ingest.send.source import Row, Rows
 
 AHEAD = 2_000
 """The most rows that are read and not yet taken."""
@@ -33,21 +33,21 @@ class Arrivals:
 
     def __init__(self, rows: Rows, interruption: Interruption, linger: float) -> None:
         self._rows, self._interruption, self._linger = rows, interruption, linger
-        self._queue: queue.Queue[Row | Exception | None] = queue.Queue(AHEAD)
+        self._queue: queue.Queue[SourceRow | Exception | None] = queue.Queue(AHEAD)
         self._error: Exception | None = None
         self._ended = self._closed = False
         threading.Thread(target=self._run, name="headrace-arrivals", daemon=True).start()
 
-    def take(self, most: int) -> list[Row]:
+    def take(self, most: int) -> list[SourceRow]:
         """Wait for a row, and a moment for others; nothing at the end. An error comes after all rows before it."""
-        batch: list[Row] = []
+        batch: list[SourceRow] = []
         until: float | None = None
         while len(batch) < most and not self._ended:
             try:
                 found = self._queue.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
             except queue.Empty:
                 break
-            if isinstance(found, Row):
+            if isinstance(found, SourceRow):
                 batch.append(found)
                 until = until or time.monotonic() + self._linger
             else:
@@ -61,7 +61,7 @@ class Arrivals:
         self._closed = True
         self._interruption.end()
         while not self._ended:
-            self._ended = not isinstance(self._queue.get(), Row)
+            self._ended = not isinstance(self._queue.get(), SourceRow)
 
     def _run(self) -> None:
         end: Exception | None = None

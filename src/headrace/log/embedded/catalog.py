@@ -10,8 +10,9 @@ import msgspec
 
 from headrace.errors import MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
+from headrace.files import FileLock
 from headrace.log.embedded import table
-from headrace.log.embedded.database import connect, flocked, translated
+from headrace.log.embedded.database import connect, translated
 from headrace.log.topic import Topic, agree
 
 SUFFIX = ".topic"
@@ -42,17 +43,13 @@ def names(folder: Path) -> list[str]:
 
 def create(folder: Path, topic: Topic, faults: FaultPoints = NO_FAULTS) -> Topic | None:
     """Create a topic's file, once among all processes; what was there before, if it agrees."""
-    gate = os.open(folder / "create-lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        with flocked(gate):
-            existing = stored(folder, topic.name)
-            if existing is None:
-                _write(path_of(folder, topic.name), topic, faults)
-            else:
-                agree(existing, topic)
-            return existing
-    finally:
-        os.close(gate)
+    with FileLock(folder / "create-lock") as gate, gate.hold():
+        existing = stored(folder, topic.name)
+        if existing is None:
+            _write(path_of(folder, topic.name), topic, faults)
+        else:
+            agree(existing, topic)
+        return existing
 
 
 def describe(connection: sqlite3.Connection, topic: Topic) -> None:

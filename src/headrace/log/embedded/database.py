@@ -9,7 +9,6 @@ is on disk before it becomes visible, and visible before it returns. Local disks
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import threading
@@ -20,6 +19,7 @@ from pathlib import Path
 from headrace.disk import HINT, has_room
 from headrace.errors import DiskFullError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
+from headrace.files import FileLock
 
 BUSY_SECONDS = 30.0
 CHECKPOINT_PAGES = 500
@@ -42,7 +42,7 @@ class Database:
         self._readers: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
         self._mutex = threading.Lock()
-        self._lock = os.open(lock_path(path), os.O_RDWR | os.O_CREAT, 0o644)
+        self._lock = FileLock(lock_path(path))
         self._closed = False
         _open.add(self)
 
@@ -71,7 +71,7 @@ class Database:
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The one writer of all threads and processes: all of the block is kept and on disk at its end, or none."""
-        with self._mutex, flocked(self._lock), translated(self.path):
+        with self._mutex, self._lock.hold(), translated(self.path):
             if self._writer is None:
                 self._writer = connect(self.path)
             connection = self._writer
@@ -102,7 +102,7 @@ class Database:
             for connection in [*self._readers, *filter(None, [self._writer])]:
                 connection.close()
             self._readers, self._writer = [], None
-            os.close(self._lock)
+            self._lock.close()
             _open.discard(self)
 
     def forget(self) -> None:
@@ -112,8 +112,8 @@ class Database:
         """
         _abandoned.append([*self._readers, *filter(None, [self._writer])])
         self._readers, self._writer, self._mutex = [], None, threading.Lock()
-        os.close(self._lock)
-        self._lock = os.open(lock_path(self.path), os.O_RDWR | os.O_CREAT, 0o644)
+        self._lock.close()
+        self._lock = FileLock(lock_path(self.path))
 
 
 def _forget_all() -> None:
@@ -143,16 +143,6 @@ def _quoted(path: Path) -> str:
     from urllib.parse import quote
 
     return quote(str(path.absolute()))
-
-
-@contextlib.contextmanager
-def flocked(descriptor: int) -> Iterator[None]:
-    """Hold the exclusive lock of a file; the kernel gives it back when the process dies."""
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,11 @@ half done. Compaction goes upwards by offset: a tombstone is dropped only after 
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
 
+from headrace.files import FileLock
 from headrace.log.embedded import table
 from headrace.log.embedded.database import Database
 from headrace.log.embedded.frame import Frame, pack, records
@@ -24,17 +23,13 @@ CHUNK_BYTES = 8 * 1024 * 1024
 
 def clean(database: Database, topic: Topic, now: int) -> None:
     """Apply a topic's retention and compaction; leave it to another cleaner that is already at work."""
-    lock = os.open(database.path.with_name(database.path.name + "-clean"), os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with FileLock(database.path.with_name(database.path.name + "-clean")) as lock:
+        if not lock.try_acquire():
+            return
         for partition in range(topic.partitions):
             retain(database, partition, topic.retention, now)
             if topic.compacted:
                 compact(database, partition, now - topic.retention.tombstone_age)
-    except BlockingIOError:
-        return
-    finally:
-        os.close(lock)
 
 
 def retain(database: Database, partition: int, retention: Retention, now: int) -> None:

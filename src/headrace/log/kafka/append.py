@@ -81,7 +81,8 @@ class Appender:
                 # The queue is bounded: wait until something of it has left.
                 if time.monotonic() > deadline:
                     text = "The Kafka brokers take records more slowly than they are appended."
-                    raise MachineError("log-unreachable", text, got=wanted.counted()) from None
+                    hint = "Send more slowly, or look at the load of the brokers."
+                    raise MachineError("log-unreachable", text, got=wanted.counted(), hint=hint) from None
                 time.sleep(0.005)
             except KafkaException as error:
                 raise self._failed(producer, error.args[0], wanted) from None
@@ -155,7 +156,8 @@ class Batch:
         """Where each message went, when all are acknowledged."""
         if not self._done.wait(self._patience):
             message = "An append was neither acknowledged nor refused."
-            raise MachineError("log-unreachable", message, got=self.counted())
+            hint = "Look at the brokers' logs; records may have been appended."
+            raise MachineError("log-unreachable", message, got=self.counted(), hint=hint)
         if self._error is not None:
             raise self._failed(self._error)
         return [self._places[index] for index in range(self.size)]

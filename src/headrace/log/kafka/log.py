@@ -168,7 +168,8 @@ class KafkaLog(LogBase):
             if timer.monotonic() > deadline:
                 message = "The Kafka brokers do not hand out records that are there."
                 where = f"{form.name}/{partition}/{offset}"
-                raise MachineError("log-unreachable", message, got=self.brokers, where=where)
+                hint = "Look at the brokers' logs, and whether all partitions have a leader."
+                raise MachineError("log-unreachable", message, got=self.brokers, where=where, hint=hint)
         return cursor.take(limit, max_bytes)
 
     def _end(self, form: Topic, partition: int, offset: int, *, gone: bool = True) -> int:

@@ -79,7 +79,8 @@ def _own(options: Mapping[str, str]) -> dict[str, str]:
                 texts[what] = Path(options[name]).read_text("ascii")
             except (OSError, UnicodeDecodeError) as error:
                 message = "A file that an option of Kafka names cannot be read."
-                raise ConfigError("bad-setting", message, got=shown(str(error), 200), where=name) from None
+                hint = "Look at its path and its permissions."
+                raise ConfigError("bad-setting", message, got=shown(str(error), 200), where=name, hint=hint) from None
     certificate, key = texts["certificate"], texts["key"]
     if certificate is None or key is None:
         return {}

@@ -64,7 +64,8 @@ class Topics:
                     return found
             time.sleep(0.02)
         message = f"Topic {topic.name!r} was created and cannot be used."
-        raise MachineError("log-unreachable", message, got=f"no leader within {self._client.timeout:.0f} s")
+        hint = "Look at the brokers' logs, and whether the topic has a leader."
+        raise MachineError("log-unreachable", message, got=f"no leader within {self._client.timeout:.0f} s", hint=hint)
 
     def _retain(self, topic: Topic) -> None:
         from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource

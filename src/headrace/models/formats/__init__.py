@@ -45,7 +45,8 @@ def guess(source: Any) -> str:
 def refuse_absent(file: Path) -> None:
     """Refuse a model's file that is not there."""
     if not file.is_file():
-        raise DataError("bad-model", "There is no such model file.", got=shown(str(file)))
+        hint = "Give the path of a file that is there."
+        raise DataError("bad-model", "There is no such model file.", got=shown(str(file)), hint=hint)
 
 
 def save(form: str, source: Any, folder: Path) -> str:

@@ -33,11 +33,15 @@ def of_estimator(model: Any, manifest: Manifest) -> OfMatrix:
     if hasattr(model, "predict_proba"):
         if classes is not None and len(classes) != 2:
             message = "The model tells other than two classes apart, and has no single score."
-            raise DataError("bad-model", message, got=show_count(len(classes), "class", "classes"))
+            hint = "Train it on two classes."
+            raise DataError("bad-model", message, got=show_count(len(classes), "class", "classes"), hint=hint)
         return OfMatrix(lambda matrix: model.predict_proba(_input(matrix, named))[:, 1], BLOCK)
     if hasattr(model, "predict"):
         return OfMatrix(lambda matrix: model.predict(_input(matrix, named)), BLOCK)
-    raise DataError("bad-model", "The model has neither predict_proba nor predict.", got=type(model).__name__)
+    hint = "Add a fitted classifier or regression."
+    raise DataError(
+        "bad-model", "The model has neither predict_proba nor predict.", got=type(model).__name__, hint=hint
+    )
 
 
 def _one_thread(model: Any) -> None:
@@ -55,7 +59,10 @@ def _names(model: Any, manifest: Manifest) -> list[str] | None:
         refuse_differences(name_differences([str(name) for name in own], manifest.names), "The scikit-learn model")
         return list(manifest.names)
     if isinstance(width, int) and width != len(manifest.columns):
-        raise DataError("wrong-columns", f"The model takes {show_count(width, 'column')}, not {len(manifest.columns)}.")
+        hint = "Add the model with the feature set that it was trained on."
+        raise DataError(
+            "wrong-columns", f"The model takes {show_count(width, 'column')}, not {len(manifest.columns)}.", hint=hint
+        )
     return None
 
 

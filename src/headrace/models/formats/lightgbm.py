@@ -52,16 +52,23 @@ def load(folder: Path, manifest: Manifest) -> OfMatrix:
     text = (folder / manifest.file).read_text("utf-8")
     if not text.startswith(BEGINS.decode()) or ENDS not in text:
         # LightGBM itself may read past the end of such a text.
-        raise DataError("bad-model", "The file is no LightGBM model, or only a part of one.", got=shown(text[:40]))
+        hint = "Write it with `booster.save_model(...)`."
+        raise DataError(
+            "bad-model", "The file is no LightGBM model, or only a part of one.", got=shown(text[:40]), hint=hint
+        )
     booster = library("lightgbm").Booster(model_str=text)
     if booster.num_model_per_iteration() != 1:
         got = show_count(booster.num_model_per_iteration(), "class", "classes")
-        raise DataError("bad-model", "The model gives several scores for a row.", got=got)
+        hint = 'Train it with one output, such as objective="binary".'
+        raise DataError("bad-model", "The model gives several scores for a row.", got=got, hint=hint)
     own = booster.feature_name()
     if own == [f"Column_{place}" for place in range(len(own))]:  # it was trained on a matrix without names
         if len(own) != len(manifest.columns):
+            hint = "Add the model with the feature set that it was trained on."
             raise DataError(
-                "wrong-columns", f"The model takes {show_count(len(own), 'column')}, not {len(manifest.columns)}."
+                "wrong-columns",
+                f"The model takes {show_count(len(own), 'column')}, not {len(manifest.columns)}.",
+                hint=hint,
             )
     else:
         refuse_differences(name_differences(own, manifest.names), "The LightGBM model")

@@ -68,14 +68,16 @@ def _feed(inputs: list[Any], manifest: Manifest) -> Callable[[Matrix], dict[str,
     names, width = [each.name for each in inputs], len(manifest.columns)
     for each in inputs:
         if each.type not in CASTS:
-            raise DataError("bad-model", f"Input {each.name!r} takes no numbers.", got=each.type)
+            hint = "Export it with inputs of numbers."
+            raise DataError("bad-model", f"Input {each.name!r} takes no numbers.", got=each.type, hint=hint)
         if not each.shape or isinstance(each.shape[0], int):
             message = f"Input {each.name!r} takes a fixed number of rows."
             raise DataError("bad-model", message, got=str(each.shape), hint="Export it with a free first dimension.")
     if len(inputs) == 1 and (names[0] not in manifest.names or width > 1):
         wide = inputs[0].shape[-1] if len(inputs[0].shape) == 2 else 1
         if isinstance(wide, int) and wide != width:
-            raise DataError("wrong-columns", f"The model takes {show_count(wide, 'column')}, not {width}.")
+            hint = "Add the model with the feature set that it was trained on."
+            raise DataError("wrong-columns", f"The model takes {show_count(wide, 'column')}, not {width}.", hint=hint)
         cast = CASTS[inputs[0].type]
         return lambda matrix: {names[0]: _cast(matrix, cast)}
     refuse_differences(name_differences(names, manifest.names), "The ONNX model")
@@ -106,7 +108,8 @@ def _output(outputs: list[Any]) -> str:
     if len(outputs) == 1:
         return str(outputs[0].name)
     got = ", ".join(f"{each.name} {each.type}" for each in outputs)
-    raise DataError("bad-model", "Nobody can tell which output has the scores.", got=got)
+    hint = "Export it with one output, or with a label and its scores."
+    raise DataError("bad-model", "Nobody can tell which output has the scores.", got=got, hint=hint)
 
 
 def _scores(found: Any) -> Any:

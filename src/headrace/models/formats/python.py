@@ -78,7 +78,8 @@ def load(folder: Path, manifest: Manifest) -> OfRow:
     try:
         exec(code, module.__dict__)
     except SystemExit as error:
-        raise DataError("bad-model", "The model's file ends the process.", got=shown(error.code)) from None
+        hint = "Take the call that exits out of the file's top level."
+        raise DataError("bad-model", "The model's file ends the process.", got=shown(error.code), hint=hint) from None
     function = getattr(module, file.stem, None)
     if not callable(function):
         message = f"The model's file has no function {file.stem!r}."

@@ -79,7 +79,7 @@ def _call(model: Any) -> Callable[[dict[str, Any]], Any]:
         call = model.predict_one
         return call
     message = "The river model is neither a classifier, a regression nor a detector of anomalies."
-    raise DataError("bad-model", message, got=type(model).__name__)
+    raise DataError("bad-model", message, got=type(model).__name__, hint="Add a model of one of these kinds.")
 
 
 def _last(model: Any) -> Any:

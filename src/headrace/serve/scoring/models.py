@@ -22,6 +22,7 @@ from headrace.config.config import Config, models_folder
 from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.errors import HeadraceError, ProjectError, did_you_mean, shown
 from headrace.plan.model import Plan
+from headrace.plan.model_inputs import FittingModels
 from headrace.serve.background import once
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.lineup import Served
@@ -167,14 +168,12 @@ NOTHING = {"scored": 0, "failures": 0, "p50_ms": None, "p99_ms": None}
 def _served(
     plan: Plan, folder: Path, settings: ServeSettings, clock: Clock, wake: threading.Event
 ) -> dict[str, Served]:
-    from headrace.models.registry import Registry
-
-    registry = Registry(folder, clock)
+    registry = FittingModels(folder, clock).bind(plan)
 
     def make(model: str, version: int) -> Child:
         return Child(folder, model, version, settings, wake.set)
 
-    return {model.name: Served(model, plan, registry, make) for model in plan.models}
+    return {model.name: Served(model, registry, make) for model in plan.models}
 
 
 def models_of(config: Config, plan: Plan, clock: Clock | None = None) -> Models:

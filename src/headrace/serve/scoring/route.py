@@ -13,19 +13,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
 
 from headrace.clock import show_time
 from headrace.define.feature_set import FeatureSet
 from headrace.errors import DataError, HeadraceError
+from headrace.http_paths import SCORE, fixed_part
 from headrace.read.feature_row import RequestValues, model_row, row_json
 from headrace.read.reader import Answer
 from headrace.serve.batch import SLICE, Batch, batch_from, decoded, read_slice, refuse_too_many
+from headrace.serve.body import refuse_too_large
 from headrace.serve.feature_reads import Reads, refuse_stale, set_freshness, staleness
-from headrace.serve.responses import error_json, status_of
+from headrace.serve.handler_context import HandlerContext
+from headrace.serve.request_queue import done_within
+from headrace.serve.responses import error_json, json_answer, status_of
 from headrace.serve.scoring.lineup import Served
 from headrace.serve.scoring.rows import Scorable, Scored, Scoring
 from headrace.serve.scoring.wire import row_of
@@ -59,6 +66,34 @@ class Wanted:
 _asked = msgspec.json.Decoder(Asked)
 
 
+async def score(context: HandlerContext, request: Request) -> Response:
+    """Scores of one key or many."""
+    served = context.scoring.find(request.path_params["model"])
+    with context.reading_room.request() as take:
+        return await _scored(context, served, await context.read_body(request, take))
+
+
+async def score_body(context: HandlerContext, path: str, body: bytes) -> Response:
+    """The same for a body that has come, without a router."""
+    served = context.scoring.find(path.removeprefix(fixed_part(SCORE)))
+    with context.reading_room.request() as take:
+        refuse_too_large(body, context.limits.max_body)
+        take(len(body))
+        return await _scored(context, served, body)
+
+
+async def _scored(context: HandlerContext, served: Served, body: bytes) -> Response:
+    limits, reads = context.limits, context.reads
+    wanted = wanted_of(body, served, reads, most=limits.max_keys, stale=limits.stale)
+    work = partial(answers, wanted, reads, context.scoring)
+    if len(wanted.batch.keys) != 1:
+        scores = await context.work.reading.run(work, limits.timeout)
+    else:
+        # One key is read in a moment, as anywhere; how much is scored at once is each version's bound.
+        scores = await (work() if context.scores_in_time else done_within(work, limits.timeout))
+    return json_answer(scores)
+
+
 def wanted_of(body: bytes, served: Served, reads: Reads, *, most: int, stale: str) -> Wanted:
     """Read a request; what is wrong with it as a whole is refused.
 
@@ -72,7 +107,8 @@ def wanted_of(body: bytes, served: Served, reads: Reads, *, most: int, stale: st
     asked = decoded(body, _asked, EXAMPLE)
     if (asked.key is UNSET) == (asked.keys is UNSET):
         message = "A request has a `key`, or several `keys`."
-        raise DataError("bad-request", message, got="neither" if asked.key is UNSET else "both")
+        hint = f"Send JSON such as {EXAMPLE}."
+        raise DataError("bad-request", message, got="neither" if asked.key is UNSET else "both", hint=hint)
     keys = [asked.key] if isinstance(asked.keys, UnsetType) else asked.keys
     features = served.model.features
     of = (reads.find(features.name),)

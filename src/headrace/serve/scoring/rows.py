@@ -18,12 +18,13 @@ from typing import Any
 import msgspec
 
 from headrace.errors import HeadraceError, MachineError, ProjectError
+from headrace.models.lineup import Lineup, Seat
 from headrace.models.roles import CHAMPION, SHADOW
 from headrace.serve.limits import BusyError
-from headrace.serve.scoring.lineup import Lineup, Seat, Served
+from headrace.serve.scoring.lineup import Served
 from headrace.serve.scoring.metrics import DOWN, DROPPED, FAILED, OK, REFUSED, SLOW, Scores
 from headrace.serve.scoring.models import Models
-from headrace.serve.scoring.version_process import RetiredError
+from headrace.serve.scoring.version_process import Child, RetiredError
 from headrace.serve.scoring.wire import FAULT
 from headrace.tiles.changelog import KeyPart
 
@@ -48,7 +49,7 @@ class Scorable:
 class Scored:
     """A score or an error, whose it is, and from which version that failed it was taken over."""
 
-    seat: Seat
+    seat: Seat[Child]
     result: float | HeadraceError
     fallback_from: int | None = None
 
@@ -69,7 +70,7 @@ class Scoring:
         found: dict[int, Scored] = {}
         left = list(range(len(rows)))
         for _ in range(TRIES if rows else 0):
-            lineup, groups = served.lineup, dict[Seat, list[int]]()
+            lineup, groups = served.lineup, dict[Seat[Child], list[int]]()
             for place in left:
                 groups.setdefault(seat_of(served, lineup, rows[place].key, version), []).append(place)
             works = [self._group(served, lineup, seat, rows, each, found) for seat, each in groups.items()]
@@ -86,15 +87,15 @@ class Scoring:
     async def _group(
         self,
         served: Served,
-        lineup: Lineup,
-        seat: Seat,
+        lineup: Lineup[Child],
+        seat: Seat[Child],
         rows: Sequence[Scorable],
         places: Sequence[int],
         found: dict[int, Scored],
     ) -> None:
         """Have one version score some of the rows."""
         usual = lineup.fallback_from if seat.role == CHAMPION else None
-        for chunk in _cut(places, seat.child.together):
+        for chunk in _cut(places, seat.scorer.together):
             try:
                 results = await self._asked(served.name, seat, [rows[place].row for place in chunk])
             except RetiredError:
@@ -105,11 +106,11 @@ class Scoring:
                 found[place] = Scored(seat, result, taken)
             await self._judge(served, seat, results)
 
-    async def _asked(self, name: str, seat: Seat, rows: list[msgspec.Raw]) -> list[float | HeadraceError]:
+    async def _asked(self, name: str, seat: Seat[Child], rows: list[msgspec.Raw]) -> list[float | HeadraceError]:
         """What a version says of some rows, counted."""
         began = time.perf_counter()
         try:
-            told = await seat.child.score(rows)
+            told = await seat.scorer.score(rows)
         except HeadraceError as error:
             results: list[float | HeadraceError] = [error] * len(rows)
         else:
@@ -123,14 +124,11 @@ class Scoring:
             _logger.error("version %d of model %s: %s", seat.version, name, faults[0].brief)
         return results
 
-    async def _judge(self, served: Served, seat: Seat, results: Sequence[float | HeadraceError]) -> None:
+    async def _judge(self, served: Served, seat: Seat[Child], results: Sequence[float | HeadraceError]) -> None:
         """Tell a version's outcomes, and fall back when it fails too often."""
-        faults, breaker = _faults(results), served.breaker(seat)
-        if breaker is not None:
-            breaker.ok(sum(isinstance(each, float) for each in results))
-            breaker.failed(len(faults))
-            if faults and breaker.tripped:
-                await self._models.fall_back(served.name, seat.version, faults[0].brief)
+        faults = _faults(results)
+        if served.count_outcomes(seat, sum(isinstance(each, float) for each in results), len(faults)):
+            await self._models.fall_back(served.name, seat.version, faults[0].brief)
         if seat.version in served.stuck:
             for each in faults:
                 each.hint = "It fails again and again, and there is no version before to fall back to: promote another."
@@ -143,8 +141,10 @@ class Scoring:
             self._behind.add(task)
             task.add_done_callback(self._behind.discard)
 
-    async def _shadowed(self, name: str, seat: Seat, rows: Sequence[Scorable], found: Mapping[int, Scored]) -> None:
-        for chunk in _cut(range(len(rows)), seat.child.together):
+    async def _shadowed(
+        self, name: str, seat: Seat[Child], rows: Sequence[Scorable], found: Mapping[int, Scored]
+    ) -> None:
+        for chunk in _cut(range(len(rows)), seat.scorer.together):
             try:
                 results = await self._asked(name, seat, [rows[place].row for place in chunk])
             except BusyError:
@@ -158,7 +158,7 @@ class Scoring:
                     self._scores.apart(name, seat.version, abs(result - said.result))
 
 
-def seat_of(served: Served, lineup: Lineup, key: Mapping[str, KeyPart], version: int | None) -> Seat:
+def seat_of(served: Served, lineup: Lineup[Child], key: Mapping[str, KeyPart], version: int | None) -> Seat[Child]:
     """Who scores a key; when nobody does, or not the version that is asked for, that is refused."""
     if version is None:
         seat = lineup.choose(tuple(key.values()))
@@ -175,7 +175,7 @@ def seat_of(served: Served, lineup: Lineup, key: Mapping[str, KeyPart], version:
 
 def no_model(served: Served) -> MachineError:
     """Nobody answers for a model."""
-    failing = served.status()["failing"]
+    failing = served.failure
     message = f"Model {served.name!r} has no champion." if failing is None else "No version of the model can serve."
     hint = f"`headrace model promote {served.name} VERSION` makes one the champion."
     return MachineError("no-model", message, got=failing, hint=hint)
@@ -192,8 +192,7 @@ def _again(served: Served, scored: Scored | None, version: int | None) -> bool:
         return True
     if version is not None or not _faults([scored.result]):
         return False
-    answering = (served.lineup.champion, served.lineup.challenger)
-    return all(seat is None or seat.version != scored.seat.version for seat in answering)
+    return all(seat.version != scored.seat.version for seat in served.lineup.answering)
 
 
 def _faults(results: Sequence[float | HeadraceError]) -> list[HeadraceError]:

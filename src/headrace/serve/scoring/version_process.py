@@ -12,8 +12,6 @@ import contextlib
 import itertools
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,8 +22,9 @@ import msgspec
 
 from headrace.config.serve_settings import ServeSettings
 from headrace.errors import HeadraceError, MachineError
-from headrace.models.trial import LIMIT
+from headrace.models.trial import LIMIT, start_model
 from headrace.plural import show_count
+from headrace.processes.child import ChildProcess
 from headrace.serve.limits import SOONEST, BusyError
 from headrace.serve.scoring.wire import Frames, Told, asking, read_started, read_told
 
@@ -76,7 +75,7 @@ class Child:
         self, folder: Path, model: str, version: int, settings: ServeSettings, fell: Callable[[], None] = lambda: None
     ) -> None:
         self._folder, self.model, self.version, self._settings, self._fell = folder, model, version, settings, fell
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock, self._ended = threading.Lock(), False
@@ -100,18 +99,9 @@ class Child:
         self.reap()
         mine, its = socket.socketpair()
         given = [str(self._folder), self.model, str(self.version), str(its.fileno()), str(os.getpid())]
-        environ = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
-            # Its own session: a signal to all of the group would end it before what was asked is answered.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "headrace.serve.scoring.process", *given],
-                pass_fds=[its.fileno()],
-                stdin=subprocess.DEVNULL,
-                # What a model prints is no answer of ours.
-                stdout=2,
-                env=environ,
-                start_new_session=True,
-            )
+            # A session of its own: a signal to all of the group would end it before what was asked is answered.
+            self._process = start_model("headrace.serve.scoring.process", given, [its.fileno()])
         finally:
             its.close()
         try:
@@ -258,15 +248,13 @@ class Child:
                     # The loop sees the end of it, and lets go.
                     where.shutdown(socket.SHUT_RDWR)
         if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(END)
+            self._process.wait(END)
         self.reap()
 
     def reap(self) -> None:
         """Leave no process behind."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self._process.end()
 
     def _error(self, code: str, what: str) -> MachineError:
         message = f"Version {self.version} of model {self.model!r} {what}."

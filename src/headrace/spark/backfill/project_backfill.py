@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,13 @@ from headrace.clock import Clock
 from headrace.config.config import Config, names
 from headrace.errors import DataError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
-from headrace.file_lock import alone
+from headrace.files import lock_file
 from headrace.lake.layout import SILVER
 from headrace.lake.location import look
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
+from headrace.plural import show_count
 from headrace.spark.backfill.backfill import Filled, Ground, complete, fill, hand_over
 from headrace.spark.backfill.step import BEGIN, LATE, BackfillProgress, BackfillStep
 from headrace.spark.late.component import lake_of, lane_of
@@ -47,7 +48,7 @@ def run_backfill(
     named = names(config)
     message, hint = "Another process backfills this project.", "Wait until it has ended."
     refusal = MachineError("backfill-running", message, hint=hint)
-    with alone(named.path("run", "backfill.lock"), refusal), open_log(config, clock) as log:
+    with lock_file(named.path("run", "backfill.lock"), refusal), open_log(config, clock) as log:
         runs = Runs(log, named.topic(RUNS))
         runs.look()
         progress(BackfillStep(BEGIN))
@@ -58,10 +59,8 @@ def run_backfill(
             tell = partial(_tell_fill, progress, ground, len(done), len(grounds))
             tell(Filled(wanted, wanted.filled))
             done.append(fill(ground, session, wanted, rate=rate, progress=tell))
-        progress(BackfillStep(LATE, 0, 1.0))
-        tiles = _publish_late(config, grounds, done, log, session)
+        _publish_late(config, grounds, done, log, session, partial(_tell_late, progress, len(grounds)))
         faults.reach("backfill.rest.after")
-        progress(BackfillStep(LATE, tiles, 1.0))
         return [complete(ground, filled) for ground, filled in zip(grounds, done, strict=True)]
 
 
@@ -85,19 +84,39 @@ def _tell_fill(progress: BackfillProgress, ground: Ground, before: int, all_sets
     progress(BackfillStep(ground.tile_set.id, done.rows, (before + share) / all_sets))
 
 
+def _tell_late(progress: BackfillProgress, all_lanes: int, lanes: int, tiles: int) -> None:
+    """Say how many late lanes are published, and how many tiles of all."""
+    progress(BackfillStep(LATE, tiles, 1.0, f"{lanes} of {show_count(all_lanes, 'lane')}"))
+
+
 def _publish_late(
-    config: Config, grounds: Sequence[Ground], done: Sequence[Filled], log: Log, session: SparkSession
-) -> int:
-    """What the lake has that neither the batch nor the stream of a run will: a filled run lacks none of it."""
-    named, lanes, count = names(config), dict[str, list[LateLane]](), 0
+    config: Config,
+    grounds: Sequence[Ground],
+    done: Sequence[Filled],
+    log: Log,
+    session: SparkSession,
+    progress: Callable[[int, int], None],
+) -> None:
+    """What the lake has that neither the batch nor the stream of a run will: a filled run lacks none of it.
+
+    `progress` is called with the lanes that are published and the tiles that are written.
+    """
+    named, streams = names(config), dict[str, list[LateLane]]()
     for ground, filled in zip(grounds, done, strict=True):
         run = Run(filled.hand_over.run, filled.hand_over, ground.partitions)
-        lanes.setdefault(ground.tile_set.stream.name, []).append(lane_of(named, ground.tile_set, run))
-    for mine in lanes.values():
+        streams.setdefault(ground.tile_set.stream.name, []).append(lane_of(named, ground.tile_set, run))
+    lanes = tiles = 0
+    progress(lanes, tiles)
+    for mine in streams.values():
+
+        def tell(published: int, written: int, lanes: int = lanes, tiles: int = tiles) -> None:
+            progress(lanes + published, tiles + written)
+
         lake = lake_of(config, mine[0].tile_set.stream)
         if lake is not None:
-            count += sum(each.tiles for each in publish_lanes(mine, lake, log, session))
-    return count
+            tiles += sum(each.tiles for each in publish_lanes(mine, lake, log, session, tell))
+        lanes += len(mine)
+        progress(lanes, tiles)
 
 
 def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs, faults: FaultPoints) -> Ground:

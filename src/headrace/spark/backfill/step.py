@@ -22,11 +22,14 @@ class BackfillStep:
         How many rows it has written so far.
     share
         How much of all history is done, from 0 to 1.
+    note
+        What else there is to say of it, such as "2 of 5 lanes".
     """
 
     name: str
     rows: int = 0
     share: float = 0.0
+    note: str = ""
 
 
 BackfillProgress = Callable[[BackfillStep], None]

@@ -6,7 +6,7 @@ Every import has a partition of its own, below zero. A row's offset there is its
 (`spark.imports.arrival_order`), so that of two copies in a source the one that arrived first is met first. Where
 arrival is assumed, copies have one arrival, and the order of the source will do. How far an import has come stands in
 the commit that adds its rows: one that was killed goes on where it was, and one that is run again finds nothing to do.
-What the rows are and where they come from is `headrace.ingest.imports`'s business.
+What the rows are and where they come from is `headrace.ingest.files`'s business.
 
 A row may have arrived before the copy of its event that the lake has by then. What the lake has is not undone: the row
 is a copy, its reason says so, and all such rows are counted.
@@ -52,7 +52,7 @@ class Wish:
     rule
         How its rows are read, as text: an import is finished by the rule it was begun with.
     rows
-        The source's rows from a number on, in its own order, as chunks of `values`, `arrivals` and `done`.
+        The source's rows from a number on, in its own order, each with `value`, `arrival` and `done`.
     delay
         From an event to its assumed arrival; None when the rows say when they arrived.
     limit

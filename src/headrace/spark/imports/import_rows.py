@@ -1,6 +1,6 @@
 """The rows of an import on their way to Spark: in the order of arrival, in batches, each put down as a file.
 
-    chunks of the source ──► `spark.imports.arrival_order` ──► batches that fit into memory ──► Parquet with row numbers
+    rows of the source ──► `spark.imports.arrival_order` ──► batches that fit into memory ──► Parquet with row numbers
 
 `spark.imports.history_import` reads what is put down and commits it.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +23,11 @@ MOST_BYTES = 128 * 1024 * 1024
 """A batch ends early when its rows are as long as this."""
 ROWS_PER_GROUP = 20_000
 
+CHUNK_ROWS = 10_000
+"""Rows of the source that become one Arrow batch."""
+
 Source = Callable[[int], Iterator[Any]]
-"""The rows of a source from a number on, in its own order, as chunks of `values`, `arrivals` and `done`."""
+"""The rows of a source from a number on, in its own order, each with `value`, `arrival` and `done`."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,10 @@ def sorted_rows(source: Source, start: int, folder: Path, progress: Callable[[in
 
     def read() -> Iterator[pa.RecordBatch]:
         nonlocal count
-        for chunk in source(0):
-            yield _arrow(chunk)
-            count += len(chunk.values)
-            progress(chunk.done)
+        for batch, done in _arrow_batches(source(0)):
+            yield batch
+            count += batch.num_rows
+            progress(done)
 
     with sorted_by_arrival(read(), folder) as batches:
         yield OrderedRows(_from(batches, start), count)
@@ -64,7 +68,7 @@ def sorted_rows(source: Source, start: int, folder: Path, progress: Callable[[in
 @contextmanager
 def plain_rows(source: Source, start: int) -> Iterator[OrderedRows]:
     """The rows from number `start` on, numbered as the source has them."""
-    yield OrderedRows(((_arrow(chunk), chunk.done) for chunk in source(start)), None)
+    yield OrderedRows(_arrow_batches(source(start)), None)
 
 
 def _from(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -76,12 +80,14 @@ def _from(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[tuple[pa.Re
         yield batch.slice(min(skipped, batch.num_rows)), end
 
 
-def _arrow(chunk: Any) -> pa.RecordBatch:
+def _arrow_batches(rows: Iterator[Any]) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Rows as Arrow batches, each with how much of the source is read by then."""
     import pyarrow as pa
 
-    arrivals = pa.nulls(len(chunk.values), pa.string()) if chunk.arrivals is None else pa.array(chunk.arrivals)
-    columns = [pa.array(chunk.values, pa.binary()), arrivals.cast(pa.string())]
-    return pa.RecordBatch.from_arrays(columns, names=["value", "arrival"])
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        values = pa.array([row.value for row in chunk], pa.binary())
+        arrivals = pa.array([row.arrival for row in chunk], pa.string())
+        yield pa.RecordBatch.from_arrays([values, arrivals], names=["value", "arrival"]), chunk[-1].done
 
 
 class ImportBatch(NamedTuple):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.atomic_file import write_whole
+from headrace.files import write_atomically
 from headrace.lake.counters import TURN
 from headrace.lake.imports import positions
 from headrace.lake.location import Lake
@@ -58,6 +58,8 @@ FEW = 20_000
 
 Rows = Iterable[tuple[Any, ...]]
 """Changelog rows with what is new in them, as `ROW` names their columns."""
+LateProgress = Callable[[int, int], None]
+"""Hears how many lanes are published, and how many tiles were written in all."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 _logger = logging.getLogger(__name__)
@@ -117,11 +119,20 @@ class LateLane:
     def note(self, reached: dict[int, int]) -> None:
         """Keep that everything before some positions is published."""
         self.done = reached
-        write_whole(self.checkpoint, json.dumps(reached))
+        write_atomically(self.checkpoint, json.dumps(reached))
 
 
-def publish_lanes(lanes: Sequence[LateLane], lake: Lake, log: Log, session: SparkSession) -> list[Pass]:
-    """Publish the tiles of what has come into a stream's lake since the last pass of each lane."""
+def publish_lanes(
+    lanes: Sequence[LateLane],
+    lake: Lake,
+    log: Log,
+    session: SparkSession,
+    progress: LateProgress = lambda *_: None,
+) -> list[Pass]:
+    """Publish the tiles of what has come into a stream's lake since the last pass of each lane.
+
+    `progress` is called after every part of a lane and after every lane.
+    """
     silver = lake.silver
     silver.refresh()
     reached, version = positions(silver), silver.counter(TURN) or 0
@@ -133,12 +144,20 @@ def publish_lanes(lanes: Sequence[LateLane], lake: Lake, log: Log, session: Spar
     with settings(session, _interpreted(sum(end - start for start, end in moved))):
         spans = fresh_spans(session, silver, [(lane.tile_set, lane.is_fresh) for lane in behind], moved)
     made: dict[LateLane, Pass] = {}
+    written = 0
+
+    def count_tiles(tiles: int) -> None:
+        nonlocal written
+        written += tiles
+        progress(len(made), written)
+
     if spans:
         any_of = " OR ".join(dict.fromkeys(lane.is_mine for lane in behind))
         with events_of(session, lake, behind[0].tile_set.stream, any_of, spans, FEW) as (events, count):
             compute = _compute_at_once if count < FEW else _compute_each
             for lane, rows in compute(session, behind, events, count, version):
-                made[lane] = _append(lane, rows, lake, log)
+                made[lane] = _append(lane, rows, lake, log, count_tiles)
+                progress(len(made), written)
     for lane in behind:
         lane.note(reached)
         lake.faults.reach("late.checkpoint.after")
@@ -173,7 +192,7 @@ def _interpreted(events: int) -> dict[str, str]:
     return INTERPRETED if events < FEW else {}
 
 
-def _append(lane: LateLane, rows: Rows, lake: Lake, log: Log) -> Pass:
+def _append(lane: LateLane, rows: Rows, lake: Lake, log: Log, count_tiles: Callable[[int], None]) -> Pass:
     """Append a lane's tiles to its changelog."""
     count, published, last = 0, 0, None
     lake.faults.reach("late.tiles.before")
@@ -182,6 +201,7 @@ def _append(lane: LateLane, rows: Rows, lake: Lake, log: Log) -> Pass:
         lake.faults.reach("late.tiles.after")
         count, published = count + sum(row[2] for row in part), published + len(part)
         last = max(row[3] for row in part) if last is None else max(last, *(row[3] for row in part))
+        count_tiles(len(part))
     return Pass(count, published, last)
 
 

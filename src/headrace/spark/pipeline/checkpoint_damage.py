@@ -16,8 +16,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import struct
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +27,7 @@ from headrace.errors import HeadraceError, MachineError, shown
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
+from headrace.spark.pipeline.state_damage import is_whole, noted_fault, state_fault
 from headrace.spark.progress import batch_end, last_batch
 from headrace.tiles.changelog import FILLED, SERVING, HandOver
 from headrace.tiles.run_choice import FIRST_RUN, number
@@ -37,8 +36,6 @@ ASIDE = "aside"
 """The folder, beside the checkpoints, of those that could not be loaded; of each run the last one."""
 SINGLE = ("metadata", "headrace/dropped.json")
 """What Spark keeps of the query, and what `spark.pipeline.tile_status` does; JSON objects both."""
-CHECKSUMS = b"crc\0"
-"""How the file begins that Spark keeps beside each: then the bytes in a piece, and a sum for each piece."""
 
 Fill = Callable[[TileSet], HandOver]
 
@@ -48,7 +45,7 @@ _logger = logging.getLogger(__name__)
 def damage_of(checkpoint: Path) -> str | None:
     """Which file of a checkpoint cannot be loaded, and why; None when a query can go on from it, or has none yet.
 
-    Looked at is what a start reads: the last commit, the offsets of the last two batches, and what there is one of.
+    A start reads the last commit, the offsets of the last two batches, the files that there is one of, and the state.
     """
     files = [file for name in SINGLE if (file := checkpoint / name).exists()]
     begun, done = _batches(checkpoint / "offsets"), last_batch(checkpoint)
@@ -58,7 +55,8 @@ def damage_of(checkpoint: Path) -> str | None:
         newest = max([*begun, *([] if done is None else [done])])
         oldest = max(0, min([newest - 1, *([] if done is None else [done])]))
         files += [checkpoint / "offsets" / str(batch) for batch in range(oldest, newest + 1)]
-    return next((found for file in files if (found := _fault(checkpoint, file)) is not None), None)
+    found = next((found for file in files if (found := _fault(checkpoint, file)) is not None), None)
+    return found or state_fault(checkpoint) or noted_fault(checkpoint)
 
 
 def _batches(folder: Path) -> list[int]:
@@ -70,7 +68,7 @@ def _fault(checkpoint: Path, file: Path) -> str | None:
     name = f"{file.parent.name}/{file.name}" if file.parent != checkpoint else file.name
     try:
         data = file.read_bytes()
-        if not _is_whole(data, file.with_name(f".{file.name}.crc")):
+        if not is_whole(file):
             return f"{name} is not what was written"
         if file.parent.name == "offsets":
             batch_end(checkpoint, int(file.name))
@@ -79,19 +77,6 @@ def _fault(checkpoint: Path, file: Path) -> str | None:
     except (OSError, ValueError, LookupError, AttributeError, HeadraceError):
         return f"{name} cannot be read"
     return None
-
-
-def _is_whole(data: bytes, sums: Path) -> bool:
-    """Whether a file has the bytes that were written; one without sums is taken at its word."""
-    try:
-        kept = sums.read_bytes()
-    except OSError:
-        return True
-    if len(kept) < 8 or not kept.startswith(CHECKSUMS):
-        return False
-    (size,) = struct.unpack(">I", kept[4:8])
-    pieces = [data[at : at + size] for at in range(0, len(data), size)] if size else []
-    return kept[8:] == b"".join(struct.pack(">I", zlib.crc32(piece)) for piece in pieces)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.alarms.alarm import Alarm
+from headrace.alarms.alarm import CHECKPOINT, Alarm
 from headrace.clock import HOUR, MINUTE, SECOND, Clock
 from headrace.codec.registry.ids import registry_of
 from headrace.codec.writers import writers_of
@@ -31,6 +31,7 @@ from headrace.spark.pipeline.kafka_pace import Pace
 from headrace.spark.pipeline.publish import Place
 from headrace.spark.pipeline.recovery import Recovery
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
+from headrace.spark.pipeline.state_damage import note_failure
 from headrace.spark.pipeline.switch import ChangeOver
 from headrace.spark.pipeline.tile_query import REAL_TIME, TileQuery
 from headrace.spark.records import real_time_stream, sink_options, stream_of
@@ -82,7 +83,7 @@ class Pipeline:
         runs.look()
         found = [renew(tile_set, self.named, self.log, runs, self._fill) for tile_set in self.plan.tile_sets]
         return [
-            Alarm(each.tile_set.stream.name, None, "checkpoint_damaged", None, None, self.clock.now(), each.says)
+            Alarm(each.tile_set.stream.name, None, CHECKPOINT, None, None, self.clock.now(), each.says)
             for each in found
             if each is not None
         ]
@@ -149,9 +150,10 @@ class Pipeline:
         """Fail if a query has failed; say how far the tiles have come and how everything is doing."""
         for tile in self.runs.tiles:
             tile.look()
-        for query in self.queries:
-            if not query.isActive:
-                raise ended(query)
+        for tile in self.runs.tiles:
+            if not tile.query.isActive:
+                note_failure(tile.place.checkpoint, tile.query.exception())
+                raise ended(tile.query)
         self._refuse_stalled()
         self.runs.look()
         self._look_at_late_lanes()

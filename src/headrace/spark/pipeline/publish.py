@@ -21,7 +21,8 @@ from headrace.plan.model import TileSet
 from headrace.spark.append import messages
 from headrace.spark.progress import as_of, batch_end, in_stream_time
 from headrace.spark.tiles import Target
-from headrace.tiles.changelog import HandOver, ProgressRow, encode
+from headrace.tiles.changelog import HandOver, ProgressRow
+from headrace.tiles.changelog_format import encode
 
 Batch = Callable[[DataFrame, int], None]
 

@@ -93,7 +93,8 @@ def inspect(session: SparkSession, checkpoint: Path) -> dict[str, Held]:
         except PySparkException as error:
             if not left:
                 message = "The state of a query cannot be read from its checkpoint."
-                raise DataError("state-unreadable", message, got=cause_of(error)) from error
+                hint = "Try again; a run whose state is damaged begins anew at the next start."
+                raise DataError("state-unreadable", message, got=cause_of(error), hint=hint) from error
     return {}
 
 

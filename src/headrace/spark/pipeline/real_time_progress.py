@@ -16,7 +16,7 @@ from headrace.log.protocol import Log
 from headrace.meaning.verdict import reader
 from headrace.plan.model import TileSet
 from headrace.spark.progress import GUARD
-from headrace.tiles.changelog import positions_of, prefix
+from headrace.tiles.changelog_format import positions_of, prefix
 
 TAIL = 200
 """How many of the last rows, and how many records behind them in each partition, are looked at."""

@@ -14,7 +14,7 @@ from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
 from headrace.spark.append import PART, in_parts
-from headrace.tiles.changelog import prefix
+from headrace.tiles.changelog_format import prefix
 
 
 def retire(log: Log, topic: str, tile_set: TileSet, run: str, checkpoint: Path, faults: FaultPoints = NO_FAULTS) -> int:

@@ -10,7 +10,8 @@ from headrace.errors import DataError
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import TileSet
-from headrace.tiles.changelog import SERVING, Gone, HandOver, decode, encode
+from headrace.tiles.changelog import SERVING, Gone, HandOver
+from headrace.tiles.changelog_format import decode, encode
 from headrace.tiles.run_choice import FIRST_RUN, number
 
 PART = 1_000

@@ -169,7 +169,8 @@ def explained() -> Iterator[None]:
             raise HeadraceError(given.pop("code"), given.pop("message"), **given) from None
         if _MALFORMED in said:
             message = "A row of the spine's CSV has not the cells that its header names."
-            raise DataError("bad-file", message, got=shown(_sentence(said, _MALFORMED), 200)) from None
+            hint = "Give every row as many cells as the header has names."
+            raise DataError("bad-file", message, got=shown(_sentence(said, _MALFORMED), 200), hint=hint) from None
         raise
 
 
@@ -180,7 +181,8 @@ def query_explained() -> Iterator[None]:
         yield
     except PySparkException as error:
         said = text_of(error).partition("\n")[0]
-        raise DataError("bad-query", "The spine's query cannot be answered.", got=shown(said, 300)) from None
+        hint = "Look at the names of its tables and columns."
+        raise DataError("bad-query", "The spine's query cannot be answered.", got=shown(said, 300), hint=hint) from None
 
 
 def _sentence(said: str, code: str) -> str:

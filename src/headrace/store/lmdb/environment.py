@@ -9,7 +9,6 @@ knows what is stored.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ import lmdb
 from headrace.disk import HINT, has_room, is_full, reserve
 from headrace.errors import DiskFullError, HeadraceError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
+from headrace.files import FileLock
 from headrace.plural import show_count
 from headrace.store.row_bytes import DamagedError, sealed, unsealed
 
@@ -204,25 +204,14 @@ class Environment:
         return MachineError("store-failed", message, got=got, hint=hint, where=where)
 
 
-class WriterLock:
-    """The right to write to a folder, until it is released or the process dies."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._descriptor: int | None = os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
-            hint = "Stop the other process, or give this one a data folder of its own."
-            message = "Another process writes to the store."
-            raise HeadraceError("store-locked", message, hint=hint, where=str(folder)) from None
-
-    def release(self) -> None:
-        """Give it back."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+def lock_writer(folder: Path) -> FileLock:
+    """The right to write to a folder, until it is closed or the process dies."""
+    lock = FileLock(folder / "writer.lock")
+    if lock.try_acquire():
+        return lock
+    lock.close()
+    hint = "Stop the other process, or give this one a data folder of its own."
+    raise HeadraceError("store-locked", "Another process writes to the store.", hint=hint, where=str(folder))
 
 
 def _reserve_lock(folder: Path, *, readonly: bool) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.store import damage
-from headrace.store.lmdb.environment import FIRST_SIZE, Environment, WriterLock
+from headrace.store.lmdb.environment import FIRST_SIZE, Environment, lock_writer
 from headrace.store.lmdb.expire import Sweep
 from headrace.store.lmdb.meta import Meta
 from headrace.store.lmdb.read import Question, looked_up
@@ -54,7 +54,7 @@ class LmdbStore:
     Examples
     --------
     >>> import tempfile
-    >>> from headrace.store import TileRow
+    >>> from headrace.tiles.changelog import TileRow
     >>> with LmdbStore(tempfile.mkdtemp()) as store:
     ...     store.apply([TileRow("ab", "r", ("42",), 0, "on_time", version=1)], "changelog.x", {0: 1})
     ...     [tile.version for tile in store.tiles("ab", "r", ("42",))], store.position("changelog.x")
@@ -74,7 +74,7 @@ class LmdbStore:
         faults: FaultPoints = NO_FAULTS,
     ) -> None:
         self._folder, self._readonly, self._faults = Path(folder), readonly, faults
-        self._lock = None if readonly else WriterLock(self._folder)
+        self._lock = None if readonly else lock_writer(self._folder)
         self._folds: dict[str, Fold] = {}
         self._due: dict[bytes, str] = {}
         self._damaged: DamagedError | None = None
@@ -151,8 +151,8 @@ class LmdbStore:
             raise
 
     def fold_with(self, folds: Mapping[str, Fold]) -> None:
-        """See `Store.fold_with`; a store that is only read keeps to the levels that there are."""
-        for tile_set, fold in folds.items() if not self._readonly else ():
+        """See `Store.fold_with`."""
+        for tile_set, fold in folds.items():
             with self._reading() as transaction:
                 known = self._meta.known(transaction, tile_set)
             if known.layout is not None and known.expired and outgrown(known.layout, fold.layout):
@@ -255,7 +255,7 @@ class LmdbStore:
 
     def _release(self) -> None:
         if self._lock is not None:
-            self._lock.release()
+            self._lock.close()
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Any]:
