@@ -57,7 +57,7 @@ def shop(settings: str = "") -> Iterator[Project]:
 def prepare(made: Project) -> None:
     """Create the topics."""
     with closing(open_log(made.config)) as log:
-        create_topics(log, topics(made.plan(), names(made.config), made.config.partitions))
+        create_topics(log, topics(made.plan(), names(made.config), made.config.log.partitions))
 
 
 def payment(number: int, card: str, at: int) -> Message:
@@ -171,7 +171,7 @@ def state_growth(session: SparkSession, per_s: int) -> float:
     register(session)
     with shop() as made, closing(open_log(made.config)) as log:
         pile_up(made, 45 * 60 * per_s, per_s=per_s)
-        (tile_set,), partitions = made.plan().tile_sets, made.config.partitions
+        (tile_set,), partitions = made.plan().tile_sets, made.config.log.partitions
         records = stream_of(session, log, "payments", 3 * 60 * per_s)
         once = admitted_once(judged(records, tile_set.stream), tile_set)
         rows = changelog(tiles(once, tile_set, partitions), tile_set, Target("1", "on_time", partitions))

@@ -16,8 +16,11 @@ import click
 from headrace import errors, project
 from headrace.cli.init import create
 from headrace.cli.main import cli
-from headrace.config.settings import DECIMAL, NUMBER, OTHER_VARIABLES, SETTINGS, SHARE, TABLE
-from headrace.serve.limits import Limits
+from headrace.config.config import SETTINGS
+from headrace.config.kinds import Choice, Choices, WholeNumber
+from headrace.config.row import Setting
+from headrace.config.serve_settings import DEFAULTS
+from headrace.config.settings import OTHER_VARIABLES
 from headrace.serve.openapi import document
 from headrace.serve.routes import ROUTES
 
@@ -78,15 +81,27 @@ def settings_page() -> str:
         "| setting | takes | default | variable | meaning |",
         "|---|---|---|---|---|",
     ]
-    for setting in SETTINGS.values():
-        takes = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.takes
-        default = setting.default if setting.takes in (DECIMAL, NUMBER, SHARE, TABLE) else f'"{setting.default}"'
-        default = "none" if setting.default is None else f"`{default}`"
-        lines.append(f"| `{setting.name}` | {takes} | {default} | `{setting.variable}` | {setting.meaning} |")
+    lines += [setting_line(setting) for setting in SETTINGS.values()]
     lines += ["", "| variable | meaning |", "|---|---|"]
     lines += [f"| `{variable}` | {meaning} |" for variable, meaning in OTHER_VARIABLES.items()]
     lines.append("| `NO_COLOR` | When set, the command line uses no colour. |")
     return "\n".join(lines) + "\n"
+
+
+def setting_line(setting: Setting) -> str:
+    """The line of one setting in the table of all settings."""
+    default = "none" if setting.default is None else f"`{json.dumps(setting.default)}`"
+    return f"| `{setting.name}` | {_takes(setting)} | {default} | `{setting.variable}` | {setting.meaning} |"
+
+
+def _takes(setting: Setting) -> str:
+    match setting.kind:
+        case Choice(choices) | Choices(choices):
+            return " or ".join(f"`{choice}`" for choice in choices)
+        case WholeNumber(unit=unit) if unit:
+            return f"{setting.kind.takes} ({unit})"
+        case kind:
+            return kind.takes
 
 
 def cli_page() -> str:
@@ -101,7 +116,7 @@ def openapi_page() -> str:
     """What can be asked over HTTP of the project that `headrace init` makes."""
     with tempfile.TemporaryDirectory() as folder:
         create(Path(folder) / "shop")
-        made = document(ROUTES, project.load(Path(folder) / "shop").plan(), Limits(), keyed=True)
+        made = document(ROUTES, project.load(Path(folder) / "shop").plan(), DEFAULTS, keyed=True)
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from headrace.clock import SECOND
-from headrace.config.config import Config, load, names, parse
-from headrace.config.settings import SETTINGS
+from headrace.config.config import SETTINGS, Config, load, names, parse
+from headrace.config.kinds import Choice, WholeNumber
+from headrace.config.reading import read as read_settings
+from headrace.config.row import fill, rows, section, setting
 from headrace.errors import ConfigError, HeadraceError, ProjectError
+from scripts.reference import setting_line
 
 NAMED = '[project]\nname = "shop"\n'
 STAGING = NAMED + '[env.staging]\nprefix = "st"\n[env.staging.pipeline]\nmode = "real-time"\n'
@@ -28,7 +32,12 @@ def refused(text: str, environ: Mapping[str, str] | None = None) -> ConfigError:
 
 def test_a_project_needs_only_a_name():
     config = read(NAMED)
-    assert (config.name, config.prefix, config.mode, config.compatibility) == ("shop", "", "micro-batch", "backward")
+    assert (config.name, config.prefix, config.pipeline.mode, config.schema.compatibility) == (
+        "shop",
+        "",
+        "micro-batch",
+        "backward",
+    )
     assert (config.features, config.data) == (Path("root/features.py"), Path("root/.headrace"))
     assert config.load_timeout == 10 * SECOND
     assert config.origin["project.name"] == "headrace.toml"
@@ -37,12 +46,12 @@ def test_a_project_needs_only_a_name():
 
 def test_serving_and_the_log_have_defaults_that_need_no_service():
     config = read(NAMED)
-    assert (config.host, config.port, config.partitions) == ("127.0.0.1", 8787, 2)
+    assert (config.serve.host, config.serve.port, config.log.partitions) == ("127.0.0.1", 8787, 2)
 
 
 def test_a_whole_number_comes_from_the_file_as_a_number_and_from_a_variable_as_text():
-    assert read(NAMED + "[serve]\nport = 0\n[log]\npartitions = 1024\n").partitions == 1024
-    assert read(NAMED + "[serve]\nport = 1\n", {"HEADRACE_SERVE_PORT": "65535"}).port == 65_535
+    assert read(NAMED + "[serve]\nport = 0\n[log]\npartitions = 1024\n").log.partitions == 1024
+    assert read(NAMED + "[serve]\nport = 1\n", {"HEADRACE_SERVE_PORT": "65535"}).serve.port == 65_535
 
 
 def test_a_whole_number_in_quotes_or_out_of_its_bounds_is_refused_with_the_bounds():
@@ -58,8 +67,8 @@ def test_a_whole_number_in_quotes_or_out_of_its_bounds_is_refused_with_the_bound
 def test_kafka_is_a_log_with_brokers_and_options():
     text = NAMED + '[log]\nkind = "kafka"\n[kafka]\nbrokers = "a:9092,b:9093"\n[kafka.options]\n'
     config = read(text + 'sasl.username = "ada"\n"sasl.password" = "open"\nenable.ssl = true\nretries = 3\n')
-    assert (config.log_kind, config.brokers) == ("kafka", "a:9092,b:9093")
-    assert dict(config.kafka_options) == {
+    assert (config.log.kind, config.kafka.brokers) == ("kafka", "a:9092,b:9093")
+    assert dict(config.kafka.options) == {
         "sasl.username": "ada",
         "sasl.password": "open",
         "enable.ssl": "true",
@@ -88,13 +97,13 @@ def test_a_password_among_the_brokers_is_not_shown():
 
 
 def test_brokers_may_be_addresses_of_either_kind():
-    assert read(NAMED + '[kafka]\nbrokers = "[::1]:9092,127.0.0.1:9093"\n').brokers == "[::1]:9092,127.0.0.1:9093"
+    assert read(NAMED + '[kafka]\nbrokers = "[::1]:9092,127.0.0.1:9093"\n').kafka.brokers == "[::1]:9092,127.0.0.1:9093"
 
 
 def test_parts_are_a_list_in_the_file_and_have_commas_in_a_variable():
-    assert read(NAMED + '[processes]\nseparate = ["archive", "late"]\n').separate == ("archive", "late")
-    assert read(NAMED, {"HEADRACE_PROCESSES_SEPARATE": "late, archive"}).separate == ("late", "archive")
-    assert read(NAMED).separate == ()
+    assert read(NAMED + '[processes]\nseparate = ["archive", "late"]\n').processes.separate == ("archive", "late")
+    assert read(NAMED, {"HEADRACE_PROCESSES_SEPARATE": "late, archive"}).processes.separate == ("late", "archive")
+    assert read(NAMED).processes.separate == ()
 
 
 @pytest.mark.parametrize("written", ['["achive"]', "[1]", "7", '"archive,pipeline"'])
@@ -109,13 +118,13 @@ def test_a_project_without_a_name_is_refused():
 
 def test_an_overlay_wins_over_the_file_when_its_environment_is_chosen():
     config = read('prefix = "all"\n' + STAGING, {"HEADRACE_ENV": "staging"})
-    assert (config.env, config.prefix, config.mode) == ("staging", "st", "real-time")
+    assert (config.env, config.prefix, config.pipeline.mode) == ("staging", "st", "real-time")
     assert config.origin["pipeline.mode"] == "headrace.toml [env.staging]"
 
 
 def test_an_overlay_does_nothing_when_its_environment_is_not_chosen():
     config = read('prefix = "all"\n' + STAGING)
-    assert (config.env, config.prefix, config.mode) == (None, "all", "micro-batch")
+    assert (config.env, config.prefix, config.pipeline.mode) == (None, "all", "micro-batch")
 
 
 def test_a_variable_wins_over_the_overlay():
@@ -130,12 +139,11 @@ def test_the_environment_named_in_the_call_wins_over_the_variable():
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_has_a_variable_that_works(name):
+    kind = SETTINGS[name].kind
     values: dict[str, Sequence[str]] = {
-        "a choice": SETTINGS[name].choices[-1:],
         "a duration": ["7s"],
-        "a whole number": [str(max(7, SETTINGS[name].least))],
-        "a share": ["0.5"],
-        "a number": ["0.5"],
+        "a share from 0 to 1": ["0.5"],
+        "a number above zero": ["0.5"],
         "brokers": ["other:9092"],
         "an address": ["https://other:8081"],
         "a Redis address": ["redis://other:6380"],
@@ -145,7 +153,13 @@ def test_every_setting_has_a_variable_that_works(name):
         "a time zone": ["Europe/Berlin"],
         "days": ["2026-12-25"],
     }
-    value = "70d" if name == "drift.reference" else values.get(SETTINGS[name].takes, ["other"])[0]
+    match kind:
+        case Choice(choices):
+            value = choices[-1]
+        case WholeNumber(least=least):
+            value = str(max(7, least))
+        case _:
+            value = "70d" if name == "drift.reference" else values.get(kind.takes, ["other"])[0]
     config = read(NAMED, {SETTINGS[name].variable: value})
     assert config.origin[name] == SETTINGS[name].variable
     changed = {read(NAMED).origin[key] != config.origin[key]: key for key in SETTINGS}
@@ -382,3 +396,49 @@ def test_an_address_that_is_none_is_refused_without_showing_a_password(address):
 def test_a_registrys_password_in_the_file_is_refused_and_not_shown():
     error = refused(NAMED + '[schema]\nregistry_password = "open sesame"\n')
     assert (error.code, "open sesame" in str(error)) == ("bad-setting", False)
+
+
+@dataclass(frozen=True)
+class Kettle:
+    """A section of one setting: its row is all that is written of it."""
+
+    cups: int = setting(WholeNumber(1, 12, "cups"), 4, "How many cups are made at once.")
+
+
+@dataclass(frozen=True)
+class Kitchen:
+    kettle: Kettle = section(Kettle)
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "cups", "origin"),
+    [
+        ("", {}, 4, "default"),
+        ("[kettle]\ncups = 2", {}, 2, "headrace.toml"),
+        ("[kettle]\ncups = 2\n[env.live.kettle]\ncups = 3", {"HEADRACE_ENV": "live"}, 3, "headrace.toml [env.live]"),
+        ("[kettle]\ncups = 2", {"HEADRACE_KETTLE_CUPS": "5"}, 5, "HEADRACE_KETTLE_CUPS"),
+    ],
+)
+def test_a_setting_is_one_row_which_is_read_from_everywhere(text, environ, cups, origin):
+    _, given = read_settings(rows(Kitchen), text, Path("root"), environ)
+    assert given == {"kettle.cups": (cups, origin)}
+    assert fill(Kitchen, {name: value for name, (value, _) in given.items()}) == Kitchen(Kettle(cups))
+
+
+def test_a_row_has_the_default_the_error_and_the_line_of_the_reference():
+    assert Kitchen().kettle.cups == 4
+    with pytest.raises(ConfigError, match=r"'kettle.cups' takes a whole number from 1 to 12") as caught:
+        read_settings(rows(Kitchen), "[kettle]\ncups = 13", Path("root"), {})
+    assert (caught.value.got, caught.value.where) == ("13", "headrace.toml")
+    line = setting_line(rows(Kitchen)["kettle.cups"])
+    assert line == (
+        "| `kettle.cups` | a whole number from 1 to 12 (cups) | `4` | `HEADRACE_KETTLE_CUPS` "
+        "| How many cups are made at once. |"
+    )
+
+
+def test_the_defaults_of_a_section_are_those_of_a_project_that_sets_nothing():
+    config = read(NAMED)
+    sections = {name: value for name, value in vars(config).items() if type(value).__module__.endswith("settings")}
+    assert sections == {name: type(value)() for name, value in sections.items()}
+    assert len(sections) == 16

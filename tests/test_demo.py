@@ -49,5 +49,5 @@ def test_on_kafka_its_project_runs_event_by_event(tmp_path):
     create(tmp_path / "shop", DEMO_FILES)
     on_kafka(tmp_path / "shop" / "headrace.toml")
     shop = project.load(tmp_path / "shop")
-    assert shop.config.log_kind == "kafka"
+    assert shop.config.log.kind == "kafka"
     assert {tiles.mode for tiles in shop.plan().tile_sets} == {"real-time"}

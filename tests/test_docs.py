@@ -9,7 +9,7 @@ import pytest
 
 from headrace import errors
 from headrace.cli.main import VERBS
-from headrace.config.settings import SETTINGS
+from headrace.config.config import SETTINGS
 from scripts import reference
 
 ROOT = Path(__file__).parent.parent

@@ -86,7 +86,7 @@ def shop(mode: str = "real-time") -> Iterator[tuple[Project, str]]:
         up = broker.up(broker_folder(made.config))
         try:
             with open_log(made.config) as log:
-                create_topics(log, topics(made.plan(), names(made.config), made.config.partitions))
+                create_topics(log, topics(made.plan(), names(made.config), made.config.log.partitions))
                 assert isinstance(log, KafkaLog)  # noqa: S101
                 log.create_topic(FLINK.changelog, compacted=True)
             yield made, up.brokers

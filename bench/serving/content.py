@@ -122,7 +122,7 @@ def shop(folder: Path, mix: Mix, settings: str = "", *, mode: str = "micro-batch
 
 def prepare(made: Project, log: Log) -> None:
     """Create the topics."""
-    create_topics(log, topics(made.plan(), names(made.config), made.config.partitions))
+    create_topics(log, topics(made.plan(), names(made.config), made.config.log.partitions))
 
 
 def content(made: Project, mix: Mix, keys: int, templates: int = 500) -> Content:

@@ -59,7 +59,7 @@ def backfill(
     from headrace.spark.backfill.project_backfill import run_backfill
 
     with open_log(whose.config) as log:
-        create(log, topics(whose.plan(), names(whose.config), whose.config.partitions))
+        create(log, topics(whose.plan(), names(whose.config), whose.config.log.partitions))
     with session_of(whose, spark, "backfill") as session:
         chosen = whose.plan().tile_sets_of(view)
         done = run_backfill(whose.config, chosen, session, clock or SystemClock(), rate=rate, progress=progress)

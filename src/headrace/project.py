@@ -22,8 +22,9 @@ from typing import Any
 
 from headrace.clock import SECOND, show_duration
 from headrace.codec.registry.files import FOLDER, Registry, Version
-from headrace.config.config import FILE, Config, names
+from headrace.config.config import Config, names
 from headrace.config.config import load as load_config
+from headrace.config.row import FILE
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.label import Label
@@ -106,7 +107,7 @@ class Project:
             made.labels,
         )
         every = [thing for part in parts for thing in part]
-        return build(every, self.config.mode, self.config.log_kind)
+        return build(every, self.config.pipeline.mode, self.config.log.kind)
 
     def plan(self) -> Plan:
         """The plan for the configured mode."""
@@ -127,7 +128,7 @@ class Project:
 
     def _proposed(self, stream: Stream) -> Version:
         try:
-            return self.registry.propose(stream.name, stream.schema, self.config.compatibility)
+            return self.registry.propose(stream.name, stream.schema, self.config.schema.compatibility)
         except SchemaError as error:
             if error.code == "incompatible-schema":
                 error.where = stream.location

@@ -33,7 +33,7 @@ def models_of(project: Project, clock: Clock | None = None) -> FittingModels:
 
 
 @check_call
-def add_model(
+def add_model(  # noqa: PLR0913
     name: str,
     model: Any,
     *,

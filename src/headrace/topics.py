@@ -40,7 +40,7 @@ def open_log(config: Config, clock: Clock | None = None, environ: Mapping[str, s
     environ
         Where options such as "env:KAFKA_PASSWORD" are read; the process's own when left out.
     """
-    if config.log_kind == "embedded":
+    if config.log.kind == "embedded":
         return EmbeddedLog(names(config).path("log"), clock=clock)
     return cluster(config, environ)
 
@@ -48,8 +48,8 @@ def open_log(config: Config, clock: Clock | None = None, environ: Mapping[str, s
 def cluster(config: Config, environ: Mapping[str, str] | None = None) -> KafkaLog:
     """The Kafka cluster of a project, whether or not its log is there."""
     variables = os.environ if environ is None else environ
-    options, spark_options = (resolved(held, variables) for held in (config.kafka_options, config.kafka_spark_options))
-    return KafkaLog(config.brokers or _local(config), options, spark_options)
+    options, spark_options = (resolved(held, variables) for held in (config.kafka.options, config.kafka.spark_options))
+    return KafkaLog(config.kafka.brokers or _local(config), options, spark_options)
 
 
 def broker_folder(config: Config) -> Path:
@@ -69,7 +69,7 @@ def _local(config: Config) -> str:
 def spark_jars(config: Config, plan: Plan | None = None) -> list[Path]:
     """What Spark needs on its classpath to read a project's log, and Avro where a stream is of it."""
     avro = plan is not None and any(stage.stream.format.endswith("avro") for stage in plan.admissions)
-    return present(CONNECTOR) if avro or config.log_kind == "kafka" else []
+    return present(CONNECTOR) if avro or config.log.kind == "kafka" else []
 
 
 def topics(plan: Plan, named: Names, partitions: int) -> list[Topic]:

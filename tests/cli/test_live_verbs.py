@@ -376,7 +376,7 @@ def small(monkeypatch) -> Callable[..., None]:
 
 def wanted(shop: configuration.Config) -> set[str]:
     plan = project.load(shop.root).plan()
-    return {topic.name for topic in topics(plan, configuration.names(shop), shop.partitions)}
+    return {topic.name for topic in topics(plan, configuration.names(shop), shop.log.partitions)}
 
 
 def interrupt_when_ready(where: state_folder.Place, number: int) -> threading.Thread:

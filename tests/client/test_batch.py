@@ -11,9 +11,9 @@ import pytest
 
 import headrace as hr
 from headrace.client import Answer, Refused
+from headrace.config.serve_settings import ServeSettings
 from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.serve.access import Access, ApiKey, digest_of
-from headrace.serve.limits import Limits
 from headrace.serve.server_options import Terms
 from tests.client.conftest import Calm, fill, running
 from tests.serve.conftest import World, habits, pace, users
@@ -92,7 +92,7 @@ def test_one_key_or_several_and_not_both(client):
 
 
 def test_more_keys_than_the_server_takes_at_once_go_in_smaller_pieces():
-    with running(fill(World(Limits(max_keys=7)))) as url, hr.Client(url) as client:
+    with running(fill(World(ServeSettings(max_keys=7)))) as url, hr.Client(url) as client:
         keys = [f"u{number}" for number in range(50)]
         assert [answer.key["user"] for answer in client.features_of("users", keys)] == keys
         found = client.features_of("habits", keys, request=[{"budget": number} for number in range(50)])
@@ -100,7 +100,11 @@ def test_more_keys_than_the_server_takes_at_once_go_in_smaller_pieces():
 
 
 def test_a_single_key_that_is_too_large_is_refused():
-    with running(World(Limits(max_body=1_000))) as url, hr.Client(url) as client, pytest.raises(DataError) as refused:
+    with (
+        running(World(ServeSettings(max_body=1_000))) as url,
+        hr.Client(url) as client,
+        pytest.raises(DataError) as refused,
+    ):
         client.features("users", keys=["x" * 2_000])
     assert refused.value.code == "too-large"
 

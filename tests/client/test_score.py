@@ -11,8 +11,8 @@ import pytest
 
 import headrace as hr
 from headrace.client import Refused, Score
+from headrace.config.serve_settings import ServeSettings
 from headrace.errors import DataError, HeadraceError, MachineError, ProjectError
-from headrace.serve.limits import Limits
 from tests.client.conftest import Calm, running, scripted, until
 from tests.serve.scoring_world import ScoreWorld, churn
 
@@ -21,7 +21,7 @@ REQUEST = {"budget": 10}
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    world = ScoreWorld(tmp_path_factory.mktemp("client"), Limits(max_keys=50))
+    world = ScoreWorld(tmp_path_factory.mktemp("client"), ServeSettings(max_keys=50))
     world.promote(threshold=0.3)
     world.registry.shadow("churn", world.add(low=0.6).version)
     with running(world) as url, hr.Client(url, timeout="20s", within="60s") as made:

@@ -20,7 +20,7 @@ from headrace.codec.registry.client import RegistryClient
 from headrace.codec.registry.files import Registry
 from headrace.codec.registry.ids import ProjectIds, check_subject
 from headrace.codec.wire import Laid, Written, decoder, encoder, own_text, schema_id
-from headrace.config.config import RegistryAccess
+from headrace.config.settings import RegistryAccess
 from headrace.errors import ConfigError, HeadraceError, MachineError, SchemaError
 from headrace.types.field_types import schema_of
 from tests.codec.registry_server import RegistryServer, serving

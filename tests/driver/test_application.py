@@ -13,6 +13,7 @@ from headrace import project
 from headrace.cli.init import create
 from headrace.clock import SystemClock
 from headrace.config.config import names
+from headrace.config.settings import ProcessSettings
 from headrace.errors import ConfigError, MachineError
 from headrace.status.records import ProcessStatus
 from headrace.status.topic import read_status
@@ -79,7 +80,8 @@ def run(spark, shop, quieted, ends):
     started = []
 
     def start(**kinds):
-        config = replace(shop.config, hung_after=kinds.pop("hung_after", shop.config.hung_after))
+        hung_after = kinds.pop("hung_after", shop.config.processes.hung_after)
+        config = replace(shop.config, processes=replace(shop.config.processes, hung_after=hung_after))
         with open_log(config) as log:
             create_topics(log, topics(shop.plan(), names(config), 1))
         builds = {name: lambda _, __, session, ___, kind=kind: kind(session) for name, kind in kinds.items()}
@@ -189,4 +191,4 @@ def test_parts_that_are_separated_are_not_in_the_spark_process(shop):
     from headrace.driver.application import together
 
     assert together(shop.plan(), shop.config) == ["pipeline", "archive", "late"]
-    assert together(shop.plan(), replace(shop.config, separate=("archive", "late"))) == ["pipeline"]
+    assert together(shop.plan(), replace(shop.config, processes=ProcessSettings(("archive", "late")))) == ["pipeline"]

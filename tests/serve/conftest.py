@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,10 +14,10 @@ import pytest
 
 import headrace as hr
 from headrace.config.config import Names
+from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.log import MemoryLog, Message
 from headrace.meaning.reference import Outcome
 from headrace.plan.build import build
-from headrace.serve.limits import Limits
 from headrace.serve.server_options import Terms
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock, record
@@ -74,12 +75,16 @@ NAMES = Names("eu", "shop", Path("data"))
 class World:
     """All of serving in one process, and what a pipeline would have written."""
 
-    def __init__(self, limits: Limits | None = None, log: MemoryLog | None = None, terms: Terms | None = None) -> None:
+    def __init__(
+        self, settings: ServeSettings = DEFAULTS, log: MemoryLog | None = None, terms: Terms | None = None
+    ) -> None:
         self.clock = FakeClock(BASE)
         self.log = log or MemoryLog(clock=self.clock)
         create(self.log, topics(plan, NAMES, 2))
         self.store = MemoryStore()
-        self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, limits=limits, terms=terms)
+        # No read is kept by chance.
+        terms = terms or Terms(settings=dataclasses.replace(settings, sample=0.0))
+        self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, terms=terms)
 
     def pipeline(self, *events: dict[str, Any]) -> None:
         """Tiles and progress as of now, and a word on how it is doing."""

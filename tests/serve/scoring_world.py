@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import headrace as hr
+from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.log import MemoryLog
 from headrace.models import Column, Manifest, Registry
 from headrace.plan.build import build
-from headrace.serve.limits import Limits
 from headrace.serve.scoring.models import Models
-from headrace.serve.scoring.version_process import Bounds
 from headrace.serve.server_options import Terms
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
@@ -44,10 +44,9 @@ class ScoreWorld(World):
     def __init__(
         self,
         folder: Path,
-        limits: Limits | None = None,
+        settings: ServeSettings = DEFAULTS,
         terms: Terms | None = None,
-        bounds: Bounds | None = None,
-        every: float = 0.05,
+        **scoring: Any,
     ) -> None:
         self.clock = FakeClock(BASE)
         self.log = MemoryLog(clock=self.clock)
@@ -55,11 +54,10 @@ class ScoreWorld(World):
         self.store, self.folder = MemoryStore(), folder
         self.registry = Registry(folder / "models", self.clock)
         # Long, so that a machine with other things to do fails no test that is about something else.
-        bounds = bounds or Bounds(timeout=10.0)
-        self.models = Models(plan, folder / "models", bounds=bounds, every=every, clock=self.clock)
-        self.serving = Serving(
-            plan, self.log, self.store, NAMES, self.clock, limits=limits, terms=terms, models=self.models
-        )
+        scoring = {"score_timeout": 10.0, "models_every": 0.05} | scoring
+        self.models = Models(plan, folder / "models", dataclasses.replace(settings, **scoring), self.clock)
+        terms = terms or Terms(settings=dataclasses.replace(settings, sample=0.0))
+        self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, terms=terms, models=self.models)
         self.pipeline(
             {"id": "a", "user": "ann", "price": "1.50", "at": BASE},
             {"id": "b", "user": "ann", "at": BASE - 1},

@@ -9,11 +9,13 @@ import json
 import pytest
 
 import headrace as hr
+from headrace.config.serve_settings import ServeSettings
 from headrace.errors import MachineError
 from headrace.log import MemoryLog
 from headrace.plan.build import build
 from headrace.serve import batch
-from headrace.serve.limits import Limits, Room
+from headrace.serve.limits import Room
+from headrace.serve.server_options import Terms
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.topics import create, topics
@@ -264,7 +266,7 @@ def test_a_request_that_makes_no_sense_is_refused_whole(world, body, status, sai
 
 
 def test_keys_are_bounded_and_counted_for_each_view():
-    world = World(Limits(max_keys=4))
+    world = World(ServeSettings(max_keys=4))
     world.pipeline()
     assert world.post(view="users", keys=["ann"] * 4).status_code == 200
     for asked in ({"view": "users", "keys": ["ann"] * 5}, {"view": "habits", "keys": ["ann"] * 3}):
@@ -274,7 +276,7 @@ def test_keys_are_bounded_and_counted_for_each_view():
 
 
 def test_a_body_beyond_the_limit_is_refused(world):
-    world = World(Limits(max_body=1_000))
+    world = World(ServeSettings(max_body=1_000))
     answer = world.post(view="users", keys=["x" * 1_000])
     assert (answer.status_code, answer.headers["connection"]) == (413, "close")
 
@@ -313,7 +315,7 @@ def test_stale_values_are_refused_when_the_request_says_so(world):
 
 
 def test_stale_values_are_refused_when_the_setting_says_so_unless_the_request_does_not_mind():
-    world = World(Limits(stale="refuse"))
+    world = World(ServeSettings(stale="refuse"))
     assert world.get("/v1/features/users/ann").status_code == 503, "nothing is known of their age"
     assert world.get("/v1/features/users/ann?stale=flag").json()["stale"] is True
     assert error_of(world.get("/v1/features/users/ann?stale=never"))["code"] == "bad-request"
@@ -344,7 +346,7 @@ def test_a_set_of_request_values_alone_is_answered_and_has_no_age():
     log, clock = MemoryLog(), FakeClock(BASE)
     create(log, topics(alone, NAMES, 2))
     world = World()
-    world.serving = Serving(alone, log, MemoryStore(), NAMES, clock, limits=Limits(max_keys=2))
+    world.serving = Serving(alone, log, MemoryStore(), NAMES, clock, terms=Terms(settings=ServeSettings(max_keys=2)))
     (told,) = world.post(view="size", keys=[{}], request={"amount": 250.0}).json()["answers"]
     assert (told["features"], told["key"], told["views"]) == ({"is_large": True}, {}, {})
     assert (told["as_of"], told["freshness_ms"], told["mode"]) == (None, None, "request")

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.serve.access import Access, ApiKey, digest_of
 from headrace.serve.fast_path import Straight
-from headrace.serve.limits import Limits
 from headrace.serve.server_options import Terms
 from tests.client.conftest import PATIENCE, port_of, running, until
 from tests.serve.scoring_world import ScoreWorld
@@ -23,7 +23,7 @@ BLOCKED = "while row['clicks_1h'] and not os.path.exists({flag!r}): time.sleep(0
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """A world with a champion that tests only ask, and its URL."""
-    world = ScoreWorld(tmp_path_factory.mktemp("straight"), limits=Limits(max_body=2_000))
+    world = ScoreWorld(tmp_path_factory.mktemp("straight"), ServeSettings(max_body=2_000))
     world.promote(threshold=0.3)
     with running(world) as url:
         until(lambda: world.champion() == 1)

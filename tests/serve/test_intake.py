@@ -10,10 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.log import EmbeddedLog, MemoryLog, Message
 from headrace.serve import body as bodies
 from headrace.serve.http_server import serve
-from headrace.serve.limits import Limits, Room
+from headrace.serve.limits import Room
 from headrace.serve.server import listening
 from tests.serve.conftest import NAMES, STREAM, World
 from tests.serve.test_app import EVENT, appended, error_of
@@ -33,7 +34,7 @@ def lines(count):
 
 
 def small(**limits):
-    return World(Limits(**limits))
+    return World(ServeSettings(**limits))
 
 
 # batches
@@ -194,7 +195,7 @@ def test_without_a_bound_no_lag_is_too_much():
 
 def test_a_disk_that_is_nearly_full_takes_no_events(tmp_path):
     with EmbeddedLog(tmp_path) as log:
-        world = World(Limits(min_free_disk=10**15), log)
+        world = World(ServeSettings(min_free_disk=10**15), log)
         world.serving.monitor.tick()
         answer = world.ask("POST", PATH, json=EVENT)
         assert (answer.status_code, answer.headers["retry-after"]) == (507, "60")
@@ -277,6 +278,6 @@ def test_over_a_socket_batches_are_taken_and_a_producer_is_told_when_to_come_bac
 
 
 def test_a_memory_log_has_no_disk_to_fill():
-    world = World(Limits(min_free_disk=10**15), MemoryLog())
+    world = World(ServeSettings(min_free_disk=10**15), MemoryLog())
     world.serving.monitor.tick()
     assert world.ask("POST", PATH, json=EVENT).status_code == 202

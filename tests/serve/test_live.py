@@ -230,12 +230,12 @@ def test_samples_of_what_was_served_are_in_the_log(tmp_path):
 
 
 def test_a_caller_that_does_not_read_is_given_up(monkeypatch):
-    from headrace.serve.limits import Limits
+    from headrace.config.serve_settings import ServeSettings
     from tests.client.conftest import port_of, running
     from tests.serve.conftest import World
 
     monkeypatch.setattr("headrace.serve.connections.UNREAD", 0.2)
-    world = World(Limits(max_body=50_000_000))
+    world = World(ServeSettings(max_body=50_000_000))
     # More than the system itself would keep for somebody who may read it one day.
     asked = json.dumps({"view": "users", "keys": ["x" * 20_000] * 1_000}).encode()
     with running(world) as url, socket.socket() as where:
@@ -245,7 +245,7 @@ def test_a_caller_that_does_not_read_is_given_up(monkeypatch):
         metrics, began = world.serving.standing.metrics, time.monotonic()
         until(lambda: metrics.connections == 1)
         until(lambda: metrics.connections == 0)
-        assert time.monotonic() - began < world.serving.terms.idle
+        assert time.monotonic() - began < world.serving.terms.settings.idle
 
 
 def test_what_a_caller_writes_is_one_line_of_the_log_that_no_terminal_obeys(impatient):

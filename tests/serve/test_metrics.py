@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.serve.handler_context import Standing
-from headrace.serve.limits import Limits
 from headrace.serve.metrics import BOUNDS, HELP, Metrics
 from tests.serve.conftest import World
 from tests.streams import BASE
@@ -67,7 +67,7 @@ def test_a_histogram_adds_up():
 
 
 def test_what_is_sent_away_is_counted():
-    world = World(Limits(stale="refuse"))
+    world = World(ServeSettings(stale="refuse"))
     assert world.get("/v1/features/users/ann").status_code == 503
     assert read(world.get("/metrics").text)["headrace_http_rejected_total"] == 1
 
@@ -108,7 +108,7 @@ def test_what_there_is_more_to_is_not_answered_at_once(world, monkeypatch):
     assert app.at_once(path, headers) == world.get("/v1/features/users/ann").content
     assert app.at_once(b"/v1/features/users", headers) is None
     assert app.at_once(b"/v1/features/nobody/ann", headers) is None
-    assert World(Limits(stale="refuse")).serving.app.at_once(path, headers) is None
+    assert World(ServeSettings(stale="refuse")).serving.app.at_once(path, headers) is None
     monkeypatch.setattr(world.store, "read", lambda *_, **__: 1 / 0)
     assert app.at_once(path, headers) is None
     monkeypatch.undo()

@@ -135,12 +135,12 @@ def test_the_example_of_an_event_is_one(document):
 def test_it_says_whether_a_key_is_needed():
     key = ApiKey("a", frozenset({"read"}), b"")
     import headrace.serve.openapi as openapi
-    from headrace.serve.limits import Limits
+    from headrace.config.serve_settings import ServeSettings
     from headrace.serve.routes import ROUTES
     from tests.serve.conftest import plan
 
-    assert openapi.document(ROUTES, plan, Limits(), keyed=False)["security"] == [{}, {"key": []}]
-    assert openapi.document(ROUTES, plan, Limits(), keyed=True)["security"] == [{"key": []}]
-    made = openapi.document(ROUTES, plan, Limits(), keyed=True)
+    assert openapi.document(ROUTES, plan, ServeSettings(), keyed=False)["security"] == [{}, {"key": []}]
+    assert openapi.document(ROUTES, plan, ServeSettings(), keyed=True)["security"] == [{"key": []}]
+    made = openapi.document(ROUTES, plan, ServeSettings(), keyed=True)
     assert made["paths"]["/health"]["get"]["security"] == []
     assert World(terms=Terms(Access([key]))).get("/openapi.json").status_code == 401

@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.errors import DataError
 from headrace.serve.event_intake import Intake
-from headrace.serve.limits import BusyError, Limits
+from headrace.serve.limits import BusyError
 from headrace.serve.request_queue import Gate, done_within, sent_within
 from tests.serve.conftest import World
 from tests.serve.test_app import EVENT, error_of
@@ -125,7 +126,7 @@ def test_work_that_takes_too_long_goes_on_and_its_caller_is_told():
 
 
 def test_an_append_that_hangs_is_answered_and_holds_its_slot(monkeypatch):
-    world, go = World(Limits(timeout=0.05, concurrency=1, queue=0)), threading.Event()
+    world, go = World(ServeSettings(timeout=0.05, concurrency=1, queue=0)), threading.Event()
     monkeypatch.setattr(Intake, "take", lambda *_, **__: go.wait(30) and [])
 
     async def asked():

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.serve.access import Access, ApiKey
-from headrace.serve.limits import Limits
 from headrace.serve.server_options import Terms
 from tests.serve.scoring_world import PLAIN, ScoreWorld, columns_with
 from tests.serve.test_app import error_of
@@ -244,7 +244,7 @@ def test_a_request_that_makes_no_sense_is_refused_whole(shared, body, said):
 
 
 def test_keys_are_bounded(tmp_path):
-    world = ScoreWorld(tmp_path, Limits(max_keys=3))
+    world = ScoreWorld(tmp_path, ServeSettings(max_keys=3))
     answer = world.ask("POST", "/v1/score/churn", json={"keys": [{"user": "ann"}] * 4, "request": REQUEST})
     assert (answer.status_code, error_of(answer)["code"]) == (413, "too-large")
 

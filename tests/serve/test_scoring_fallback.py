@@ -8,7 +8,6 @@ import threading
 import httpx
 import pytest
 
-from headrace.serve.scoring.version_process import Bounds
 from tests.client.conftest import running, until
 from tests.serve.scoring_world import RAISES, ScoreWorld
 
@@ -40,7 +39,7 @@ def text(url, path="/metrics"):
 
 @pytest.mark.parametrize("how", FAILS)
 def test_a_champion_that_fails_gives_way_to_the_version_before(tmp_path, how):
-    world = ScoreWorld(tmp_path, bounds=Bounds(timeout=1.0) if how == "too slow" else None)
+    world = ScoreWorld(tmp_path, score_timeout=1.0 if how == "too slow" else 10.0)
     world.promote(low=0.1)
     world.promote(FAILS[how])
     with running(world) as url:

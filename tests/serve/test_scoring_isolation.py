@@ -23,7 +23,6 @@ from headrace.models import Column, Registry
 from headrace.plan.model_inputs import inputs_of
 from headrace.project import load
 from headrace.serve.scoring import process as model_process
-from headrace.serve.scoring.version_process import Bounds
 from headrace.serve.scoring.wire import Frames, Told, asking, read_told, row_of
 from tests.client.conftest import running, until
 from tests.serve.process import PROJECT, answer, served
@@ -60,7 +59,7 @@ def pids(world):
 
 @pytest.mark.parametrize("how", HANGS)
 def test_a_model_that_hangs_is_killed_and_started_again_and_features_are_read_meanwhile(tmp_path, how):
-    world = ScoreWorld(tmp_path, bounds=Bounds(timeout=0.5))
+    world = ScoreWorld(tmp_path, score_timeout=0.5)
     world.promote(HANGS[how])
     with running(world) as url, ThreadPoolExecutor() as threads:
         until(lambda: world.champion() == 1)
@@ -104,7 +103,7 @@ def test_a_process_that_is_killed_costs_nobody_more_than_a_moment(tmp_path):
 
 def test_beyond_the_rows_that_a_version_takes_callers_come_back_later(tmp_path):
     flag = str(tmp_path / "go")
-    world = ScoreWorld(tmp_path, bounds=Bounds(timeout=30, queue=1))
+    world = ScoreWorld(tmp_path, score_timeout=30, score_queue=1)
     world.promote(BLOCKED.format(flag=flag))
     with running(world) as url, ThreadPoolExecutor() as threads:
         until(lambda: world.champion() == 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.alarms.alarm import AlarmStatus
 from headrace.config.config import names
+from headrace.config.settings import ArchiveSettings
 from headrace.status.records import ArchiveStatus, PipelineStatus, TileSetStatus
 from headrace.status.streams import StreamStatus, collect_alarms, merge_streams
 from headrace.status.topic import StatusRecords, read_status
@@ -23,7 +24,7 @@ class Both:
         from headrace.spark.source import register
 
         register(spark)
-        self.config, self.clock = replace(shop.config, archive_every=0), clock
+        self.config, self.clock = replace(shop.config, archive=ArchiveSettings(every=0)), clock
         self.pipeline = Pipeline(shop.plan(), self.config, spark, clock)
         self.archiving = Archiving(shop.plan(), self.config, spark, clock)
         self.log = self.pipeline.log

@@ -45,7 +45,7 @@ def test_a_backfill_over_spark_connect_writes_what_a_local_one_would(spark, tmp_
     start = SystemClock().now() - 3_600 * SECOND
     clock = FakeClock(start)
     with open_log(shop.config, clock) as log:
-        create_topics(log, topics(shop.plan(), names(shop.config), shop.config.partitions))
+        create_topics(log, topics(shop.plan(), names(shop.config), shop.config.log.partitions))
         for payment in sample_payments.payments(2_000, seed=4, start=start + SECOND, per_second=1):
             clock.advance(f"{max(1, payment.sent_at - clock.now())}us")
             log.append_batch("payments", [Message(payment.value, payment.card.encode())])

@@ -9,6 +9,7 @@ import pytest
 
 import headrace as hr
 from headrace.config.config import parse
+from headrace.config.settings import LogSettings
 from headrace.errors import ConfigError
 from headrace.log import MemoryLog
 from headrace.plan.build import build
@@ -43,11 +44,12 @@ def test_what_cannot_run_in_real_time_runs_beside_it():
 
 
 def test_slots_are_enough_for_every_real_time_run_and_the_one_that_follows_it():
-    config = dataclasses.replace(CONFIG, partitions=3)
+    config = dataclasses.replace(CONFIG, log=LogSettings(partitions=3))
     assert slots(build([users]), config) == OTHERS
     assert slots(build([users], "real-time"), config) == OTHERS + 2 * (3 + 1)
     assert slots(build([users, everyone], "real-time"), config) == OTHERS + 4 * (3 + 1)
-    assert slots(build([users], "real-time"), dataclasses.replace(config, partitions=1)) == OTHERS + 2
+    config = dataclasses.replace(CONFIG, log=LogSettings(partitions=1))
+    assert slots(build([users], "real-time"), config) == OTHERS + 2
 
 
 def test_a_topic_that_is_there_has_its_own_number_of_partitions():
@@ -58,7 +60,7 @@ def test_a_topic_that_is_there_has_its_own_number_of_partitions():
 
 def test_more_slots_than_a_machine_can_have_are_refused_before_anything_starts():
     with pytest.raises(ConfigError) as refused:
-        slots(build([users], "real-time"), dataclasses.replace(CONFIG, partitions=MOST))
+        slots(build([users], "real-time"), dataclasses.replace(CONFIG, log=LogSettings(partitions=MOST)))
     assert refused.value.code == "too-many-slots"
     assert "log.partitions" in str(refused.value.hint)
 

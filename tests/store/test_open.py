@@ -54,7 +54,7 @@ def test_an_address_may_come_from_a_variable_which_is_read_when_the_store_is_ope
     ],
 )
 def test_addresses_without_a_secret_are_taken(url):
-    assert parse(REDIS.format(url), Path(), {}).store_url == url
+    assert parse(REDIS.format(url), Path(), {}).store.url == url
 
 
 @pytest.mark.parametrize(

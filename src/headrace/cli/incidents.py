@@ -162,6 +162,6 @@ def _do(name: str, path: Path | None, env: str | None, state: str, why: str, who
     done = Done(name, state, who or getpass.getuser(), why, SystemClock().now(), each.windows[-1].end)
     one.changed(Change(state, done.who, why, done.when))  # refuses what cannot be
     with open_log(loaded.config) as log:
-        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
+        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
         do(loaded.config, log, done)
     talk(f"{name} is {state}.")

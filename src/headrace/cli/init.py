@@ -5,7 +5,6 @@ The files are templates beside this module; `$name` in them becomes the project'
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,7 +14,7 @@ from string import Template
 import click
 
 from headrace.cli.output import data, talk
-from headrace.config.settings import SETTINGS
+from headrace.config.kinds import NAME_HINT, NAME_PATTERN
 from headrace.errors import ProjectError, shown
 
 TEMPLATES = files("headrace.cli") / "template"
@@ -47,10 +46,8 @@ def command(name: str) -> None:
 def create(folder: Path, of: Mapping[str, Traversable] = FILES) -> list[Path]:
     """Write the files of a new project into an absent or empty folder, and say which."""
     title = folder.resolve().name
-    pattern = SETTINGS["project.name"].pattern or ""
-    if not re.fullmatch(pattern, title):
-        hint = "Use lower-case letters, digits, '_' and '-', at most 63, starting with a letter."
-        raise ProjectError("bad-name", "A project's name cannot be used.", got=shown(title), hint=hint)
+    if not NAME_PATTERN.fullmatch(title):
+        raise ProjectError("bad-name", "A project's name cannot be used.", got=shown(title), hint=NAME_HINT)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         hint = "Choose another name, or an empty folder."
         raise ProjectError(

@@ -45,7 +45,7 @@ def up(path: Path | None, env: str | None, port: int | None) -> None:
             _fetch("broker")
         found = broker.up(folder, port=port)
         talk(f"The broker is up (pid {found.pid}).")
-        if loaded.log_kind != "kafka":
+        if loaded.log.kind != "kafka":
             talk('Set kind = "kafka" in [log] of headrace.toml, and the project uses it.')
     data(found.brokers)
 
@@ -96,8 +96,8 @@ def _status(loaded: Config) -> dict[str, Any]:
 
     local = broker.running(broker_folder(loaded))
     told: dict[str, Any] = {
-        "log": loaded.log_kind,
-        "brokers": loaded.brokers or (None if local is None else local.brokers),
+        "log": loaded.log.kind,
+        "brokers": loaded.kafka.brokers or (None if local is None else local.brokers),
         "answers": False,
         "topics": None,
         "problem": None,

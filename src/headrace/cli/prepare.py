@@ -49,7 +49,7 @@ def command(again: bool) -> None:
         start = SystemClock().now() - 10 * SECOND
         sent = sample_payments.payments(PAYMENTS, seed=1, start=start, per_second=PAYMENTS / 10)
         with open_log(shop.config) as log:
-            create_topics(log, topics(shop.plan(), names(shop.config), shop.config.partitions))
+            create_topics(log, topics(shop.plan(), names(shop.config), shop.config.log.partitions))
             (stream,) = shop.streams
             log.append_batch(stream.name, [Message(payment.value, payment.card.encode()) for payment in sent])
         file = rehearse(shop.plan(), shop.config)

@@ -39,7 +39,7 @@ def up(path: Path | None, env: str | None, port: int | None) -> None:
     else:
         found = redis.up(folder, port=port)
         talk(f"Redis is up (pid {found.pid}).")
-        if loaded.store_kind != "redis":
+        if loaded.store.kind != "redis":
             talk('Set kind = "redis" in [store] of headrace.toml, and the project uses it.')
         elif redis.named(loaded):
             talk("The project does not use it: store.url names another.")
@@ -78,7 +78,7 @@ def _status(loaded: Config) -> dict[str, Any]:
 
     local = redis.running(redis.redis_folder(loaded))
     told: dict[str, Any] = {
-        "store": loaded.store_kind,
+        "store": loaded.store.kind,
         "address": None,
         "answers": False,
         "version": None,

@@ -17,7 +17,6 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
-from headrace.clock import SECOND
 
 if TYPE_CHECKING:
     from headrace.project import Project
@@ -74,7 +73,7 @@ def serve(path: Path | None, env: str | None, port: int | None) -> int:
     """Run serving: tiles in, feature values over HTTP out."""
     loaded = _load(path, env, "serve")
     # Requests under way have their own time to end, which may be long.
-    with stopping(max(DRAIN, loaded.config.serve.drain / SECOND + DRAIN / 2)) as stop:
+    with stopping(max(DRAIN, loaded.config.serve.drain + DRAIN / 2)) as stop:
         from headrace.serve import server
 
         server.main(loaded, stop.event, port=port)

@@ -74,7 +74,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     pace = Pace(wish.rate, nap=interruption.wait, is_over=interruption.has_come)
     began = time.monotonic()
     with open_log(loaded.config) as log, progress_of(given) as progress:
-        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
+        create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
         with interruption:
             done = send(given, declared, log, topic, wish=wish, pace=pace, progress=progress)
     tell(done, declared, topic, time.monotonic() - began, as_json=as_json)

@@ -71,7 +71,7 @@ def report(loaded: Project) -> dict[str, Any]:
             behind = sum(end - max(position.get(number, 0), starts[number]) for number, end in ends.items())
             filled[topic] = {"position": position, "behind": behind if topic in known else None}
     return {
-        "kind": loaded.config.store_kind,
+        "kind": loaded.config.store.kind,
         "where": where(loaded.config),
         "keys": held.keys,
         "tiles": held.tiles,

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.config.config import FILE, Config, load
-from headrace.config.settings import SETTINGS
+from headrace.config.config import SETTINGS, Config, load
+from headrace.config.row import FILE
 from headrace.errors import ConfigError, HeadraceError, MachineError, ProjectError, UsageError, shown
 
 EXHAUSTED = {errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -127,9 +127,9 @@ def _named(arguments: Sequence[str]) -> Iterator[Named]:
 def _folders(config: Config) -> dict[str, Path]:
     """The files and folders of this machine that settings name."""
     named = {"data": config.data, "features": config.features}
-    for name, text in (("lake.path", config.lake), ("models.path", config.models)):
+    for name, text in (("lake.path", config.lake.path), ("models.path", config.models.path)):
         if text and "://" not in text:
-            named[name] = config.root / text
+            named[name] = Path(text)
     return named
 
 

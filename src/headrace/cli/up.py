@@ -15,7 +15,8 @@ import click
 
 from headrace.cli import options
 from headrace.cli.output import talk
-from headrace.config.settings import MODES, SETTINGS
+from headrace.config.config import SETTINGS
+from headrace.config.settings import MODES
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:

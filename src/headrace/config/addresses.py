@@ -45,6 +45,20 @@ def broker_fault(text: str) -> str | None:
     return host_fault(host[1:-1] if host.startswith("[") and host.endswith("]") else host.replace(":", " "))
 
 
+def brokers_fault(text: str) -> str | None:
+    """What is wrong with brokers, which have commas between them."""
+    return next((fault for each in text.split(",") if (fault := broker_fault(each))), None)
+
+
+def variable_fault(text: str) -> str | None:
+    """What is wrong with the name of a variable that holds a secret.
+
+    >>> variable_fault("env:REDIS_URL"), variable_fault("open sesame")
+    (None, 'no name of a variable')
+    """
+    return None if _VARIABLE.fullmatch(text) else "no name of a variable"
+
+
 def http_fault(text: str) -> str | None:
     """What is wrong with an address of HTTP; a user in it would be a password in a file.
 
@@ -64,7 +78,7 @@ def redis_fault(text: str) -> str | None:
     >>> redis_fault("redis://here:6379/3"), redis_fault("env:REDIS_URL"), redis_fault("redis://here:6379/three")
     (None, None, 'no number of a database')
     """
-    if _VARIABLE.fullmatch(text):
+    if variable_fault(text) is None:
         return None
     place, question, options = text.partition("?")
     if question and not all(_REDIS_OPTION.fullmatch(each) for each in options.split("&")):

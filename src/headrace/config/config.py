@@ -1,133 +1,69 @@
-"""The settings of a project: headrace.toml, its `[env.NAME]` overlays and HEADRACE_* variables, in that order.
+"""The configuration of a project: its settings in sections, with the origin of every value.
 
-What settings there are is in `settings`. A `Config` is what came out, with the origin of every value; `Names` is the
-one place that puts the prefix before a topic, group, key or path.
-This module reads settings. What features.py defines is `project`'s business.
+The sections are in `settings`, how values are read is in `reading`. `Names` is the one place that puts the prefix
+before a topic, group, key or path. What features.py defines is read by `project`.
 """
 
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from datetime import date
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from headrace.clock import show_duration
-from headrace.config.settings import OTHER_VARIABLES, SETTINGS, VARIABLE, Hidden
-from headrace.config.values import check_value
-from headrace.errors import ConfigError, ProjectError, did_you_mean, shown
+from headrace.config import settings
+from headrace.config.kinds import Duration, LocalPath, ResourceName
+from headrace.config.reading import read
+from headrace.config.row import FILE, Setting, fill, rows, section, setting
+from headrace.config.serve_settings import ServeSettings
+from headrace.errors import ConfigError, ProjectError, shown
 
-FILE = "headrace.toml"
-DEFAULT = "default"
 FROM_ENVIRONMENT = "env:"
 
 
-@dataclass(frozen=True)
-class DriftSettings:
-    """How models are watched for drift: the settings `drift.*`."""
-
-    watch: str
-    window: int
-    reference: int
-    false_alarms_per_month: float
-    detector: str
-    labels_after: int
-    keep: int
-    zone: str
-    holidays: tuple[date, ...]
-
-
-@dataclass(frozen=True)
-class RegistryAccess:
-    """A schema registry and how to be let in; no address means the project's own. The password is named, not held."""
-
-    address: str = ""
-    user: str = ""
-    password: str = ""
-    ca: str = ""
-    certificate: str = ""
-    key: str = ""
-    timeout: int = 5_000_000
-
-
-@dataclass(frozen=True)
-class ServeAccess:
-    """Who may ask serving, how much at once, and for how long; durations are microseconds, files are absolute."""
-
-    workers: int = 1
-    max_keys: int = 1_000
-    concurrency: int = 16
-    queue: int = 256
-    max_connections: int = 4_096
-    timeout: int = 30_000_000
-    idle: int = 30_000_000
-    drain: int = 5_000_000
-    dimensions_every: int = 10_000_000
-    models_every: int = 1_000_000
-    score_timeout: int = 1_000_000
-    score_queue: int = 1_000
-    stale: str = "flag"
-    sample: float = 0.0
-    keys: Hidden = field(default_factory=lambda: Hidden({}))
-    without_keys: str = "loopback"
-    certificate: str = ""
-    certificate_key: str = ""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """The settings of one project in one environment.
 
     `origin` says where each came from: the file, an overlay in it, a variable, or the default.
 
     >>> config = parse('prefix = "eu"\\n[project]\\nname = "shop"', Path("shop"), {})
-    >>> config.name, config.mode, config.origin["prefix"]
+    >>> config.name, config.pipeline.mode, config.origin["prefix"]
     ('shop', 'micro-batch', 'headrace.toml')
     """
 
     root: Path
     env: str | None
-    name: str
-    features: Path
-    data: Path
-    prefix: str
-    load_timeout: int
-    mode: str
-    real_time_batch: int
-    separate: tuple[str, ...]
-    hung_after: int
-    compatibility: str
-    registry: RegistryAccess
-    log_kind: str
-    partitions: int
-    brokers: str
-    kafka_options: Hidden
-    kafka_spark_options: Hidden
-    lake: str
-    lake_options: Hidden
-    archive_every: int
-    archive_most: int
-    late_every: int
-    audit_every: int
-    audit_most: int
-    evaluate_every: int
-    drift: DriftSettings
-    webhook: str
-    webhook_secret: str
-    store_kind: str
-    store_url: str
-    models: str
-    host: str
-    port: int
-    max_body: int
-    max_lag: int
-    min_free_disk: int
-    serve: ServeAccess
     origin: Mapping[str, str]
+    name: str = setting(ResourceName(), None, "What the project is called. Required.", name="project.name")
+    features: Path = setting(LocalPath(), "features.py", "The Python file that defines streams, views and sets.")
+    data: Path = setting(LocalPath(), ".headrace", "The folder for everything Headrace writes.")
+    prefix: str = setting(
+        ResourceName(), "", "Put before every topic, group, key and path, so that environments can share a cluster."
+    )
+    load_timeout: int = setting(Duration(), "10s", "How long the features file may take to load.")
+    pipeline: settings.PipelineSettings = section(settings.PipelineSettings)
+    processes: settings.ProcessSettings = section(settings.ProcessSettings)
+    schema: settings.SchemaSettings = section(settings.SchemaSettings)
+    registry: settings.RegistryAccess = section(settings.RegistryAccess, "schema")
+    log: settings.LogSettings = section(settings.LogSettings)
+    kafka: settings.KafkaSettings = section(settings.KafkaSettings)
+    lake: settings.LakeSettings = section(settings.LakeSettings)
+    archive: settings.ArchiveSettings = section(settings.ArchiveSettings)
+    late: settings.LateSettings = section(settings.LateSettings)
+    audit: settings.AuditSettings = section(settings.AuditSettings)
+    evaluate: settings.EvaluateSettings = section(settings.EvaluateSettings)
+    drift: settings.DriftSettings = section(settings.DriftSettings)
+    alerts: settings.AlertSettings = section(settings.AlertSettings)
+    store: settings.StoreSettings = section(settings.StoreSettings)
+    models: settings.ModelSettings = section(settings.ModelSettings)
+    serve: ServeSettings = section(ServeSettings)
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(rows(Config))
+"""The table of all settings, by name."""
 
 
 def load(path: Path | None = None, environ: Mapping[str, str] | None = None, *, env: str | None = None) -> Config:
@@ -167,134 +103,18 @@ def find(start: Path) -> Path:
 
 def parse(text: str, root: Path, environ: Mapping[str, str], *, env: str | None = None) -> Config:
     """Read the text of a headrace.toml together with the variables over it."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        hint = 'Mend the line that is named. A text stands in quotes, as in name = "shop".'
-        raise ConfigError("bad-setting", f"{FILE} is not TOML.", got=str(error), where=FILE, hint=hint) from error
-    overlays = table.pop("env", {})
-    if not isinstance(overlays, dict) or not all(isinstance(overlay, dict) for overlay in overlays.values()):
-        hint = "Write one table for each environment, as in [env.staging]."
-        raise ConfigError("bad-setting", "`env` is not a table of tables.", got=shown(overlays), hint=hint, where=FILE)
-    # Every overlay is read, chosen or not: a mistake in production's is better found on a laptop.
-    read = {name: dict(_flat(overlay, f"{FILE} [env.{name}]")) for name, overlay in overlays.items()}
-    chosen = env or environ.get("HEADRACE_ENV") or None
-    if chosen is not None and chosen not in read:
-        hint = did_you_mean(chosen, read) or f"{FILE} has no [env.NAME] table."
-        where = "HEADRACE_ENV" if env is None else None
-        message = f"{FILE} has no environment of that name."
-        raise ConfigError("unknown-environment", message, got=shown(chosen), hint=hint, where=where)
-    layers = dict(_flat(table, FILE)) | read.get(chosen or "", {}) | dict(_variables(environ))
-    return _config(layers, root, chosen)
-
-
-def _flat(table: Mapping[str, Any], where: str, section: str = "") -> Iterator[tuple[str, tuple[Any, str]]]:
-    """The settings of one TOML table as (dotted name, (value, origin)); unknown ones are refused."""
-    for key, value in table.items():
-        name = f"{section}.{key}" if section else key
-        if name in SETTINGS:
-            yield name, (check_value(SETTINGS[name], value, where), where)
-        elif not section and any(setting.section == key for setting in SETTINGS.values()):
-            if not isinstance(value, dict):
-                hint = f"Write it as a table: [{key}]."
-                raise ConfigError("bad-setting", f"{key!r} is not a table.", got=shown(value), hint=hint, where=where)
-            yield from _flat(value, where, key)
-        else:
-            raise _unknown(name, where)
-
-
-def _unknown(name: str, where: str) -> ConfigError:
-    last = name.rpartition(".")[2]
-    belongs = [setting for setting in SETTINGS.values() if setting.name.rpartition(".")[2] == last]
-    hint = did_you_mean(name, SETTINGS)
-    if belongs:
-        section = belongs[0].section
-        hint = f"It belongs in [{section}]." if section else "It belongs above the first [table]."
-    message = "There is no setting of that name."
-    return ConfigError("unknown-setting", message, got=shown(name), hint=hint, where=where)
-
-
-def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, tuple[Any, str]]]:
-    known = {setting.variable: setting for setting in SETTINGS.values()}
-    for variable in sorted(environ):
-        if not variable.startswith(VARIABLE) or variable in OTHER_VARIABLES:
-            continue
-        if variable not in known:
-            hint = did_you_mean(variable, [*known, *OTHER_VARIABLES])
-            message = "There is no setting behind an environment variable."
-            raise ConfigError("unknown-setting", message, got=shown(variable), hint=hint, where="the environment")
-        setting = known[variable]
-        yield setting.name, (check_value(setting, environ[variable], variable), variable)
-
-
-def _config(layers: Mapping[str, tuple[Any, str]], root: Path, env: str | None) -> Config:
-    given = dict(layers)
-    for setting in SETTINGS.values():
-        if setting.name not in given and setting.default is not None:
-            given[setting.name] = (check_value(setting, setting.default, DEFAULT), DEFAULT)
+    chosen, given = read(SETTINGS, text, root, environ, env)
     if "project.name" not in given:
         hint = f'Add [project] and name = "..." to {FILE}.'
         raise ConfigError("bad-setting", "The project has no name.", hint=hint, where=FILE)
-    value = {name: given[name][0] for name in SETTINGS}
-    if value["drift.window"] > value["drift.reference"]:
+    origin = MappingProxyType({name: where for name, (_, where) in given.items()})
+    values = {name: value for name, (value, _) in given.items()}
+    config = fill(Config, values, root=root, env=chosen, origin=origin)
+    if config.drift.window > config.drift.reference:
         message, hint = "'drift.window' is longer than 'drift.reference'.", "The rhythm is learnt from many windows."
-        got = f"{show_duration(value['drift.window'])}, {show_duration(value['drift.reference'])}"
-        raise ConfigError("bad-setting", message, got=got, hint=hint, where=given["drift.window"][1])
-    return Config(
-        root=root,
-        env=env,
-        name=value["project.name"],
-        features=root / value["features"],
-        data=root / value["data"],
-        prefix=value["prefix"],
-        load_timeout=value["load_timeout"],
-        mode=value["pipeline.mode"],
-        real_time_batch=value["pipeline.real_time_batch"],
-        separate=value["processes.separate"],
-        hung_after=value["processes.hung_after"],
-        compatibility=value["schema.compatibility"],
-        registry=_registry(value, root),
-        log_kind=value["log.kind"],
-        partitions=value["log.partitions"],
-        brokers=value["kafka.brokers"],
-        kafka_options=value["kafka.options"],
-        kafka_spark_options=value["kafka.spark_options"],
-        lake=value["lake.path"],
-        lake_options=value["lake.options"],
-        archive_every=value["archive.every"],
-        archive_most=value["archive.most"],
-        late_every=value["late.every"],
-        audit_every=value["audit.every"],
-        audit_most=value["audit.most"],
-        evaluate_every=value["evaluate.every"],
-        drift=DriftSettings(**{name: value[f"drift.{name}"] for name in DriftSettings.__dataclass_fields__}),
-        webhook=value["alerts.webhook"],
-        webhook_secret=value["alerts.secret"],
-        store_kind=value["store.kind"],
-        store_url=value["store.url"],
-        models=value["models.path"],
-        host=value["serve.host"],
-        port=value["serve.port"],
-        max_body=value["serve.max_body"],
-        max_lag=value["serve.max_lag"],
-        min_free_disk=value["serve.min_free_disk"],
-        serve=_serve(value, root),
-        origin=MappingProxyType({name: given[name][1] for name in SETTINGS}),
-    )
-
-
-def _registry(value: Mapping[str, Any], root: Path) -> RegistryAccess:
-    held = {name: value[f"schema.registry_{name}"] for name in ("ca", "certificate", "key")}
-    files = {name: str(root / file) for name, file in held.items() if file}
-    user, password, timeout = (value[f"schema.registry_{name}"] for name in ("user", "password", "timeout"))
-    return RegistryAccess(value["schema.registry"].rstrip("/"), user, password, **files, timeout=timeout)
-
-
-def _serve(value: Mapping[str, Any], root: Path) -> ServeAccess:
-    names = [each.name for each in fields(ServeAccess)]
-    held = {name: value[f"serve.{name}"] for name in names}
-    files = {name: str(root / held[name]) for name in ("certificate", "certificate_key") if held[name]}
-    return ServeAccess(**held | files)
+        got = f"{show_duration(config.drift.window)}, {show_duration(config.drift.reference)}"
+        raise ConfigError("bad-setting", message, got=got, hint=hint, where=origin["drift.window"])
+    return config
 
 
 def resolved(options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
@@ -363,4 +183,5 @@ def models_folder(config: Config) -> Path:
     >>> models_folder(parse('[project]\\nname = "shop"', Path("shop"), {})).as_posix()
     'shop/.headrace/models'
     """
-    return (config.root / config.models).joinpath(config.prefix) if config.models else names(config).path("models")
+    path = config.models.path
+    return Path(path).joinpath(config.prefix) if path else names(config).path("models")

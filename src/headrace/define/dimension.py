@@ -91,7 +91,7 @@ Keyed: TypeAlias = View | Dimension
 
 
 @check_call
-def dimension(
+def dimension(  # noqa: PLR0913
     name: str,
     path: str | os.PathLike[str],
     *,

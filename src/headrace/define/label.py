@@ -68,7 +68,7 @@ class Label(NamedValue):
 
 
 @check_call
-def label(
+def label(  # noqa: PLR0913
     name: str,
     stream: Stream,
     *,

@@ -141,7 +141,7 @@ def _next_column(stream: Stream, waiting: Mapping[str, str]) -> tuple[str, Expre
 
 
 @check_call
-def stream(
+def stream(  # noqa: PLR0913
     name: str,
     *,
     fields: Mapping[str, Any],

@@ -80,7 +80,7 @@ class Watching:
             hint = "Feed the windows again, from the reference period on: the incidents will be the same."
             raise DataError("wrong-reference", message, got=str(error), hint=hint) from None
         made = cls.__new__(cls)
-        made._use(state)
+        made._use(state)  # noqa: SLF001
         return made
 
     def written(self) -> bytes:

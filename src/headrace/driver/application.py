@@ -116,7 +116,7 @@ class SparkApplication:
 
     def look(self) -> None:
         """Raise a refusal; notice components that hang; tell how all of them are."""
-        limit = self._config.hung_after / SECOND
+        limit = self._config.processes.hung_after / SECOND
         for thread in self.threads:
             if thread.refusal is not None:
                 raise thread.refusal
@@ -216,7 +216,7 @@ def builders(plan: Plan, config: Config, *, accept_loss: bool = False) -> dict[s
 
 def together(plan: Plan, config: Config) -> list[str]:
     """The components that share a process: all that no setting separates."""
-    return [name for name in builders(plan, config) if name not in config.separate]
+    return [name for name in builders(plan, config) if name not in config.processes.separate]
 
 
 def main(
@@ -234,7 +234,7 @@ def main(
     chosen = together(plan, config) if only is None else [only]
     builds = builders(plan, config, accept_loss=accept_loss)
     with open_log(config, clock) as log:
-        create(log, topics(plan, names(config), config.partitions))
+        create(log, topics(plan, names(config), config.log.partitions))
         needed = slots(plan, config, log) if PIPELINE in chosen else 2
     title = f"headrace {config.name} {only or ''}".strip()
     with resources.as_file(resources.files("headrace.driver") / "pools.xml") as pools:

@@ -46,13 +46,13 @@ class Evaluating:
     def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
         log = open_log(config, clock)
         self._plan, self._config, self._log, self._session, self._clock = plan, config, log, session, clock
-        create(log, topics(plan, names(config), config.partitions))
+        create(log, topics(plan, names(config), config.log.partitions))
         self.looks, self._due = 0, 0
         self._labels: dict[str, LabelStatus] = {}
         self._publisher = StatusPublisher(log, names(config).topic(STATUS), clock)
         self._incidents: list[Incident] = []
         self._registry = Registry(models_folder(config), clock)
-        self._webhook = Webhook(config, log, clock, resolved({SECRET: config.webhook_secret}, os.environ)[SECRET])
+        self._webhook = Webhook(config, log, clock, resolved({SECRET: config.alerts.secret}, os.environ)[SECRET])
         for label in plan.labels:
             self._read(label)
         self.publish_status()
@@ -61,7 +61,7 @@ class Evaluating:
         """Look when it is time, and publish the status."""
         now = self._clock.now()
         if now >= self._due:
-            self._due = now + self._config.evaluate_every
+            self._due = now + self._config.evaluate.every
             self._count()
             for label in self._plan.labels:
                 self._look(label)

@@ -19,7 +19,7 @@ from headrace.lake.layout import SILVER
 from headrace.lake.location import look
 from headrace.models.registry import Registry
 from headrace.spark.evaluation.outcomes import added_since
-from headrace.spark.evaluation.spreads import merged, score_reference, spreads
+from headrace.spark.evaluation.spreads import OffsetRange, merged, score_reference, spreads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,17 +59,9 @@ class SpreadTable:
         known = references(registry, self._model)
         if not known:
             return 0
-        found = spreads(
-            session,
-            self._model,
-            silver,
-            known,
-            self._length,
-            self._names,
-            seen=None if last is None else last.positions,
-            until=now.positions,
-            files=silver.files() if last is None else sorted(added_since(silver, last.version)),
-        )
+        files = silver.files() if last is None else sorted(added_since(silver, last.version))
+        between = OffsetRange(None if last is None else last.positions, now.positions, files)
+        found = spreads(session, self._model, silver, known, self._length, self._names, between=between)
         rows = [
             {
                 "window": window,

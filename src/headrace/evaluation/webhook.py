@@ -70,7 +70,7 @@ class Webhook:
         send: Post = post,
         faults: FaultPoints = NO_FAULTS,
     ) -> None:
-        self._address, self._secret, self._send = config.webhook, secret, send
+        self._address, self._secret, self._send = config.alerts.webhook, secret, send
         self._log, self._clock, self._faults = log, clock, faults
         self._topic, self._group = names(config).topic(ALERTS), names(config).group("webhook")
         self.delivered = self.refused = self.failures = 0

@@ -110,7 +110,7 @@ class Producer:
             self.topic = names(loaded.config).topic(self.stream.name)
             if log is None:
                 log = self._own = open_log(loaded.config)
-            create(log, topics(loaded.plan(), names(loaded.config), loaded.config.partitions))
+            create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
         self._log = log
         self._writer = MessageWriter(self.stream, ids, self.topic)
         self._write = _unchecked if unchecked else _checked_write(self._writer)

@@ -50,7 +50,7 @@ def place_of(config: Config, dimension: Dimension) -> Place:
     'shop/m.parquet'
     """
     if "://" in dimension.path:
-        return Place(dimension, dimension.path.rstrip("/"), resolved(config.lake_options, os.environ))
+        return Place(dimension, dimension.path.rstrip("/"), resolved(config.lake.options, os.environ))
     return Place(dimension, str(config.root / dimension.path))
 
 

@@ -28,10 +28,10 @@ class Lake:
 
 def root(config: Config) -> str:
     """The folder or address under which every stream has its tables."""
-    if not config.lake:
+    if not config.lake.path:
         return str(names(config).path("lake"))
-    place = config.lake if "://" in config.lake else str(config.root / config.lake)
-    return f"{place.rstrip('/')}/{config.prefix}" if config.prefix else place.rstrip("/")
+    place = config.lake.path.rstrip("/")
+    return f"{place}/{config.prefix}" if config.prefix else place
 
 
 def uri(config: Config, stream: str, table: str) -> str:
@@ -41,7 +41,7 @@ def uri(config: Config, stream: str, table: str) -> str:
 
 def storage_options(config: Config) -> dict[str, str]:
     """What reaches the lake's storage; never to be shown."""
-    return resolved(config.lake_options, os.environ)
+    return resolved(config.lake.options, os.environ)
 
 
 def look(config: Config, stream: Stream, versions: Mapping[str, int] | None = None) -> dict[str, LakeTable]:

@@ -82,10 +82,17 @@ class LakeTable:
         Its columns. A table that exists gets the columns it lacks; one whose column has another type is refused.
     options
         What deltalake needs to reach object storage.
+    table
+        The table, if it is open already; it gets no columns.
     """
 
-    def __init__(self, uri: str, shape: Shape, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, uri: str, shape: Shape, options: Mapping[str, str] | None = None, *, table: DeltaTable | None = None
+    ) -> None:
         self.uri, self.shape, self.options = uri, shape, dict(options or {})
+        if table is not None:
+            self._table = table
+            return
         with reading(uri):
             self._table = self._opened()
             self._grow()
@@ -100,16 +107,13 @@ class LakeTable:
         """
         from deltalake import DeltaTable
 
-        found = cls.__new__(cls)
-        found.uri, found.shape, found.options = uri, shape, dict(options or {})
+        known = dict(options or {})
         with reading(uri):
-            if not DeltaTable.is_deltatable(uri, found.options or None):
+            if not DeltaTable.is_deltatable(uri, known or None):
                 return None
             if version is not None:
-                found._table = _at_version(uri, version, found.options)
-            else:
-                found._table = DeltaTable(uri, storage_options=found.options or None)
-        return found
+                return cls(uri, shape, known, table=_at_version(uri, version, known))
+            return cls(uri, shape, known, table=DeltaTable(uri, storage_options=known or None))
 
     def _opened(self) -> DeltaTable:
         from deltalake import DeltaTable

@@ -54,9 +54,9 @@ def reason_against(stage: str, mode: str, format: str = "json", log: str = "kafk
 
 def refuse_impossible_mode(config: Config) -> None:
     """Refuse settings whose log cannot be read in the pipeline's mode, whatever the project defines."""
-    if STAGES[f"read {config.log_kind}"][config.mode] is None:
+    if STAGES[f"read {config.log.kind}"][config.pipeline.mode] is None:
         return
     message = "Real-time mode needs Kafka: Spark reads event by event from no other log, and this log is embedded."
     hint = 'Take Kafka (`headrace up --kafka`, or log.kind = "kafka"), or leave pipeline.mode at "micro-batch".'
     where = config.origin["pipeline.mode"]
-    raise ConfigError("bad-setting", message, got=shown(config.mode), hint=hint, where=where)
+    raise ConfigError("bad-setting", message, got=shown(config.pipeline.mode), hint=hint, where=where)

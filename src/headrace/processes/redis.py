@@ -10,15 +10,16 @@ import shutil
 import socket
 from pathlib import Path
 
-from headrace.config.config import DEFAULT, Config
-from headrace.config.settings import SETTINGS
+from headrace.config.config import Config
+from headrace.config.row import DEFAULT
+from headrace.config.settings import StoreSettings
 from headrace.errors import MachineError
 from headrace.processes import service
 from headrace.processes.ports import HOST
 from headrace.processes.service import STOPPING, Running, Service
 
 PROGRAM = "redis-server"
-USUAL = str(SETTINGS["store.url"].default).removeprefix("redis://")
+USUAL = StoreSettings().url.removeprefix("redis://")
 """Where a Redis is when nobody says otherwise."""
 WITHIN = 1.0
 """Seconds for an answer from this machine."""

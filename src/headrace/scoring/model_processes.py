@@ -161,4 +161,4 @@ def command_of(config: Config, model: str) -> Command:
 
 def processes_of(config: Config, models: Sequence[str]) -> list[ModelProcess]:
     """A process for each of some models."""
-    return [ModelProcess(name, command_of(config, name), config.hung_after / SECOND) for name in models]
+    return [ModelProcess(name, command_of(config, name), config.processes.hung_after / SECOND) for name in models]

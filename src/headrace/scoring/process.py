@@ -70,7 +70,7 @@ class Scoring:
         report: Report,
     ) -> None:
         named, self._log, self._report = names(config), log, report
-        create(log, topics(plan, named, config.partitions))
+        create(log, topics(plan, named, config.log.partitions))
         registry = FittingModels(models_folder(config), clock).bind(plan)
         ids = registry_of(config, [stage.stream for stage in plan.admissions])
         features = EventFeatures(model, plan, Reader(plan, store), dimensions)
@@ -144,7 +144,7 @@ def main(
     clock = clock or SystemClock()
     scored = [each for each in plan.models if each.stream is not None and model in (None, each.name)]
     with open_log(config, clock) as log:
-        create(log, topics(plan, names(config), config.partitions))
+        create(log, topics(plan, names(config), config.log.partitions))
 
         publisher = StatusPublisher(log, names(config).topic(STATUS), clock)
 

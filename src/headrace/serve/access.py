@@ -173,11 +173,11 @@ def _held(kind: str, place: str, root: Path, environ: Mapping[str, str], where: 
 
 def refuse_unprotected(config: Config) -> None:
     """Refuse to listen beyond this machine without keys, unless the settings say so."""
-    if config.serve.keys or config.serve.without_keys == "anywhere" or is_loopback(config.host):
+    if config.serve.keys or config.serve.without_keys == "anywhere" or is_loopback(config.serve.host):
         return
     hint = 'Add a key to [serve.keys] (`headrace keys new` makes one), or set serve.without_keys = "anywhere".'
     message = "Without API keys, serving listens on this machine alone."
-    raise ConfigError("unprotected", message, got=f"serve.host = {shown(config.host)}", hint=hint)
+    raise ConfigError("unprotected", message, got=f"serve.host = {shown(config.serve.host)}", hint=hint)
 
 
 def is_loopback(host: str) -> bool:

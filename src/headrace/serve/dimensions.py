@@ -15,6 +15,7 @@ from typing import Any
 
 from headrace.clock import SECOND, Clock, SystemClock, show_time
 from headrace.config.config import Config
+from headrace.config.serve_settings import DEFAULTS
 from headrace.define.dimension import Dimension
 from headrace.errors import HeadraceError, MachineError
 from headrace.lake.dimension import Place, look, place_of, read
@@ -61,7 +62,9 @@ class Dimensions:
         Of each table that could not be read at the last look, what was wrong.
     """
 
-    def __init__(self, places: Iterable[Place] = (), every: float = 10.0, clock: Clock | None = None) -> None:
+    def __init__(
+        self, places: Iterable[Place] = (), every: float = DEFAULTS.dimensions_every, clock: Clock | None = None
+    ) -> None:
         self._places = {place.dimension.name: place for place in places}
         self._every, self._clock = every, clock or SystemClock()
         self._held: dict[str, Held] = {}
@@ -151,7 +154,7 @@ class Dimensions:
 def dimensions_of(config: Config, plan: Plan, clock: Clock | None = None) -> Dimensions:
     """The dimensions of a project."""
     places = [place_of(config, planned.dimension) for planned in plan.dimensions]
-    return Dimensions(places, config.serve.dimensions_every / SECOND, clock)
+    return Dimensions(places, config.serve.dimensions_every, clock)
 
 
 def answer(

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from headrace.clock import SystemClock
+from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.read.reader import Reader
 from headrace.serve.access import Access
 from headrace.serve.body import read_body
@@ -15,7 +16,7 @@ from headrace.serve.dimensions import Dimensions
 from headrace.serve.event_intake import Intake
 from headrace.serve.feature_reads import FLAG, Reads
 from headrace.serve.in_flight import Work, work_of
-from headrace.serve.limits import Limits, Take, room_for
+from headrace.serve.limits import Take, room_for
 from headrace.serve.metrics import Metrics
 from headrace.serve.origins import Callers
 from headrace.serve.past_reads import Past
@@ -33,7 +34,7 @@ class Standing:
 
     callers: Callers = field(default_factory=Callers)
     metrics: Metrics = field(default_factory=Metrics)
-    work: Work = field(default_factory=lambda: work_of(Limits(), SystemClock()))
+    work: Work = field(default_factory=lambda: work_of(DEFAULTS, SystemClock()))
     dimensions: Dimensions = field(default_factory=Dimensions)
     models: Models = field(default_factory=Models)
     draining: bool = False
@@ -59,7 +60,7 @@ class HandlerContext:
         reader: Reader,
         intake: Intake,
         watch: Watch,
-        limits: Limits,
+        limits: ServeSettings,
         samples: Samples,
         past: Past,
         standing: Standing,

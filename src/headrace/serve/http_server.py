@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.clock import Clock, SystemClock
@@ -31,7 +32,6 @@ from headrace.serve.event_intake import Intake
 from headrace.serve.fast_path import Shortcuts
 from headrace.serve.handler_context import HandlerContext, Standing
 from headrace.serve.in_flight import work_of
-from headrace.serve.limits import Limits
 from headrace.serve.metrics import Metrics
 from headrace.serve.middleware import Front
 from headrace.serve.past_reads import Past, Tables
@@ -63,6 +63,16 @@ class Answers(Protocol):
     beside: tuple[Work, ...]
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What answers need beside the store: ids of schemas, tables of the lake, dimensions and models."""
+
+    ids: SchemaIds | None = None
+    tables: Tables = lambda _: {}
+    dimensions: Dimensions = field(default_factory=Dimensions)
+    models: Models = field(default_factory=Models)
+
+
 class Answering:
     """The parts that answer, put together."""
 
@@ -74,23 +84,20 @@ class Answering:
         watch: Watch,
         *,
         clock: Clock | None = None,
-        ids: SchemaIds | None = None,
-        limits: Limits | None = None,
         terms: Terms | None = None,
-        tables: Tables = lambda _: {},
+        sources: Sources | None = None,
         metrics: Metrics | None = None,
-        dimensions: Dimensions | None = None,
-        models: Models | None = None,
     ) -> None:
-        plan, limits, clock = reader.plan, limits or Limits(), clock or SystemClock()
-        self.terms = terms or Terms()
-        dimensions, models = dimensions or Dimensions(), models or Models()
-        self.standing = Standing(self.terms.callers, metrics or Metrics(), work_of(limits, clock), dimensions, models)
+        plan, clock, self.terms = reader.plan, clock or SystemClock(), terms or Terms()
+        settings = self.terms.settings
+        sources = sources or Sources()
+        dimensions, models = sources.dimensions, sources.models
+        self.standing = Standing(self.terms.callers, metrics or Metrics(), work_of(settings, clock), dimensions, models)
         self._answered = watch.answered
-        self.samples = Samples(plan, log, named, self.terms.sample, tell=self._sampled)
-        intake, past = Intake(plan, log, named, clock, ids), Past(tables, log, named, dimensions)
+        self.samples = Samples(plan, log, named, settings.sample, tell=self._sampled)
+        intake, past = Intake(plan, log, named, clock, sources.ids), Past(sources.tables, log, named, dimensions)
         router = Router(ROUTES)
-        self.app = Front(HandlerContext(router, reader, intake, watch, limits, self.samples, past, self.standing))
+        self.app = Front(HandlerContext(router, reader, intake, watch, settings, self.samples, past, self.standing))
         self.beside: tuple[Work, ...] = (self.samples.run, dimensions.run, models.run)
 
     def _sampled(self, *, kept: int = 0, dropped: int = 0) -> None:
@@ -154,7 +161,7 @@ def _server(answers: Answers, started: Callable[[], None]) -> uvicorn.Server:
             answers.standing.draining = True
             for server in self.servers:
                 server.close()
-            deadline = time.monotonic() + answers.terms.drain
+            deadline = time.monotonic() + answers.terms.settings.drain
             while answers.standing.metrics.in_flight and time.monotonic() < deadline:
                 await asyncio.sleep(LOOK)
             self.config.timeout_graceful_shutdown = max(1, math.ceil(deadline - time.monotonic()))
@@ -162,7 +169,8 @@ def _server(answers: Answers, started: Callable[[], None]) -> uvicorn.Server:
 
     terms = answers.terms
     shortcuts = Shortcuts(answers.app.at_once, answers.app.soon)
-    connections = Connections(terms.max_connections, terms.idle, answers.standing.metrics, shortcuts)
+    settings = terms.settings
+    connections = Connections(settings.max_connections, settings.idle, answers.standing.metrics, shortcuts)
     config = uvicorn.Config(
         answers.app,
         http=cast("type[asyncio.Protocol]", connections.protocol()),

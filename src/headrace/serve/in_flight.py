@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.clock import Clock
-from headrace.serve.limits import Limits
+from headrace.config.serve_settings import ServeSettings
 from headrace.serve.metrics import Metrics
 from headrace.serve.monotonic_clock import Steady
 from headrace.serve.request_queue import Gate
@@ -28,7 +28,7 @@ class Work:
         )
 
 
-def work_of(limits: Limits, clock: Clock) -> Work:
+def work_of(limits: ServeSettings, clock: Clock) -> Work:
     """Nothing under way yet."""
     reading, writing = (Gate(limits.concurrency, limits.queue, limits.timeout) for _ in range(2))
     return Work(reading, writing, Steady(clock))

@@ -4,7 +4,7 @@ Events are refused with 429 and a time to wait when the pipeline is too far behi
 disk is nearly full (507), or when too much is under way: every append holds a thread and its body until it is on disk.
 Reads of many keys are refused with 503 when their bodies take all the room there is. Who works and who waits is
 `gate`'s business.
-What the limits are is in `settings`; how far behind things are is seen by `monitor`.
+What the limits are is in `config.serve_settings`; how far behind things are is seen by `monitor`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from headrace.clock import SECOND
-from headrace.config.config import Config
+from headrace.config.serve_settings import ServeSettings
 from headrace.errors import DiskFullError, HeadraceError, MachineError
 from headrace.plural import show_count
 
@@ -25,38 +24,6 @@ SOONEST, LATEST = 1, 60
 ROOM = 64 * 1024 * 1024
 REQUESTS = 1_000
 """Bytes of bodies, and requests with a body, that are under way at once."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bytes of a body, events of lag, bytes of free disk, keys, requests at work and waiting, seconds for one.
-
-    Of the second and third, 0 is no bound. `stale` says whether stale answers are flagged or refused.
-    """
-
-    max_body: int = 8 * 1024 * 1024
-    max_lag: int = 1_000_000
-    min_free_disk: int = 0
-    max_keys: int = 1_000
-    concurrency: int = 16
-    queue: int = 256
-    timeout: float = 30.0
-    stale: str = "flag"
-
-    @classmethod
-    def of(cls, config: Config) -> Limits:
-        """The limits a project sets."""
-        serve = config.serve
-        return cls(
-            config.max_body,
-            config.max_lag,
-            config.min_free_disk,
-            serve.max_keys,
-            serve.concurrency,
-            serve.queue,
-            serve.timeout / SECOND,
-            serve.stale,
-        )
 
 
 @dataclass(frozen=True)
@@ -79,13 +46,13 @@ class BusyError(Exception):
         self.error, self.seconds, self.status = error, seconds, status
 
 
-def refuse_when_behind(stream: str, behind: Behind | None, free: int | None, limits: Limits) -> None:
+def refuse_when_behind(stream: str, behind: Behind | None, free: int | None, limits: ServeSettings) -> None:
     """Raise `BusyError` when no events can be taken just now; what is not known refuses nothing.
 
     Examples
     --------
-    >>> refuse_when_behind("payments", Behind(900, 50.0), None, Limits(max_lag=1_000))
-    >>> refuse_when_behind("payments", Behind(1_200, 50.0), None, Limits(max_lag=1_000))
+    >>> refuse_when_behind("payments", Behind(900, 50.0), None, ServeSettings(max_lag=1_000))
+    >>> refuse_when_behind("payments", Behind(1_200, 50.0), None, ServeSettings(max_lag=1_000))
     Traceback (most recent call last):
     headrace.serve.limits.BusyError: The pipeline has yet to read 1,200 events of stream 'payments'.
     """
@@ -166,6 +133,6 @@ class Take:
         self.bytes += size
 
 
-def room_for(limits: Limits) -> Room:
+def room_for(limits: ServeSettings) -> Room:
     """Room for four of the largest bodies at the least, each plain and compressed."""
     return Room(max(ROOM, 8 * limits.max_body))

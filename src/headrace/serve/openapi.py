@@ -12,6 +12,7 @@ from importlib.metadata import version
 
 import msgspec
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.define.stream import Stream
 from headrace.http_paths import EVENTS, FEATURES, FEATURES_OF_KEYS, fill_path
 from headrace.plan.model import Plan
@@ -19,7 +20,6 @@ from headrace.plural import show_count
 from headrace.read.catalog import Readable, readables
 from headrace.serve import openapi_models as models
 from headrace.serve import openapi_types as shapes
-from headrace.serve.limits import Limits
 from headrace.serve.openapi_types import Json
 from headrace.serve.route import Route
 
@@ -54,7 +54,7 @@ class Catalog:
     """What a plan lets callers ask for, and how much of it."""
 
     plan: Plan
-    limits: Limits
+    limits: ServeSettings
 
     @cached_property
     def readables(self) -> dict[str, Readable]:
@@ -62,7 +62,7 @@ class Catalog:
         return readables(self.plan)
 
 
-def document(routes: Iterable[Route], plan: Plan, limits: Limits, *, keyed: bool) -> Json:
+def document(routes: Iterable[Route], plan: Plan, limits: ServeSettings, *, keyed: bool) -> Json:
     """The document of a plan; `keyed` says whether API keys are needed.
 
     >>> import headrace as hr
@@ -70,7 +70,7 @@ def document(routes: Iterable[Route], plan: Plan, limits: Limits, *, keyed: bool
     >>> from headrace.serve.routes import ROUTES
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"clicks_1h": hr.count(over="1h")})
-    >>> made = document(ROUTES, build([users]), Limits(), keyed=False)
+    >>> made = document(ROUTES, build([users]), ServeSettings(), keyed=False)
     >>> [path for path in made["paths"] if path.startswith("/v1")]
     ['/v1/features/users/{user}', '/v1/features', '/v1/events/clicks']
     """

@@ -42,20 +42,20 @@ def main(project: Loaded, stop: threading.Event, *, port: int | None = None) -> 
     """Serve a project until told to stop; where it listens is written to `run/serve.json` in its data folder."""
     config, plan, named = project.config, project.plan(), names(project.config)
     terms, ready, workers = terms_of(config), named.path(READY_FILE), config.serve.workers
-    port = config.port if port is None else port
-    with listening(config.host, port, workers) as listeners, open_log(config) as log:
+    port = config.serve.port if port is None else port
+    with listening(config.serve.host, port, workers) as listeners, open_log(config) as log:
         # On a full disk those that are there will do: reads need none.
         with contextlib.suppress(DiskFullError):
-            create(log, topics(plan, named, config.partitions))
+            create(log, topics(plan, named, config.log.partitions))
 
         def started() -> None:
             announce(ready, listeners[0], secure=terms.tls is not None)
 
         with counts_folder(named.path()) as folder, open_store(config, folds(plan)) as store:
             try:
-                filling = Filling(plan, log, store, named, least=config.min_free_disk)
+                filling = Filling(plan, log, store, named, least=config.serve.min_free_disk)
                 work = worker_of(project.loader(), workers)
-                keep(filling, Workers(listeners, work, filling.monitor, folder, terms.drain), stop, started)
+                keep(filling, Workers(listeners, work, filling.monitor, folder, config.serve.drain), stop, started)
             finally:
                 _withdraw(ready)
 

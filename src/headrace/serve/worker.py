@@ -7,10 +7,8 @@ has gone. Run as `python -m headrace.serve.worker LISTENER PIPE FOLDER`, by `wor
 from __future__ import annotations
 
 import _thread
-import dataclasses
 import functools
 import logging
-import math
 import signal
 import socket
 import sys
@@ -27,8 +25,7 @@ from headrace.plan.model import Plan
 from headrace.read.reader import Reader
 from headrace.safe_text import quote_logs
 from headrace.serve.dimensions import dimensions_of
-from headrace.serve.http_server import Answering, ids_of, lake_of, serve
-from headrace.serve.limits import Limits
+from headrace.serve.http_server import Answering, Sources, ids_of, lake_of, serve
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.models import models_of
 from headrace.serve.server_options import terms_of
@@ -79,8 +76,6 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
     signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(stop.set, ()))
     project = load()
     config, plan = project.config, project.plan()
-    terms = terms_of(config)
-    terms = dataclasses.replace(terms, max_connections=math.ceil(terms.max_connections / workers))
     heard = Heard(keeper)
     with open_log(config) as log, look_into(config) as store:
         answering = Answering(
@@ -88,13 +83,11 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
             log,
             names(config),
             heard,
-            ids=ids_of(config, plan),
-            limits=Limits.of(config),
-            terms=terms,
-            tables=lake_of(config),
+            terms=terms_of(config, workers),
+            sources=Sources(
+                ids_of(config, plan), lake_of(config), dimensions_of(config, plan), models_of(config, plan)
+            ),
             metrics=Metrics(folder),
-            dimensions=dimensions_of(config, plan),
-            models=models_of(config, plan),
         )
         heard.before = answering.standing.tell
         answering.beside = (*answering.beside, heard.run)

@@ -142,7 +142,7 @@ class _Ground:
         """Samples of one view with their verdicts."""
         if samples:
             view, config = samples[0].view, self._config
-            patience = config.archive_every + config.late_every + SLACK
+            patience = config.archive.every + config.late.every + SLACK
             against = Against(view, self._plan.view_tiles[view.name].grain, self._plan.versions[view.name], patience)
             try:
                 yield from compared(against, self._lake(view.stream.base)[0][SILVER], samples)

@@ -33,19 +33,19 @@ class Auditing:
 
     def __init__(self, plan: Plan, config: Config, log: Log, clock: Clock) -> None:
         self._plan, self._config, self._log, self._clock = plan, config, log, clock
-        create(log, topics(plan, names(config), config.partitions))
+        create(log, topics(plan, names(config), config.log.partitions))
         self.counts, self.audits = Counts(), 0
         self.upto = clock.now()
         self._since: int | None = None
         self._publisher = StatusPublisher(log, names(config).topic(STATUS), clock)
-        self._due = self.upto + config.audit_every
+        self._due = self.upto + config.audit.every
         self._skew = self._skew_status()
 
     def step(self) -> bool:
         """Audit what the lake has come to know, when it is time, and publish the status."""
         now = self._clock.now()
         if now >= self._due:
-            self._due = now + self._config.audit_every
+            self._due = now + self._config.audit.every
             try:
                 self._audit(now)
             except HeadraceError as error:
@@ -66,7 +66,7 @@ class Auditing:
         if until <= self.upto:
             return
         config = self._config
-        found = audit(self._plan, config, self._log, self.upto, until, most=config.audit_most, into=self.counts)
+        found = audit(self._plan, config, self._log, self.upto, until, most=config.audit.most, into=self.counts)
         self.upto, self.audits = until, self.audits + 1
         if self._since is None and found.counts.total.causes["defect"]:
             self._since = now

@@ -45,7 +45,7 @@ def open_store(config: Config, folds: Mapping[str, Fold]) -> Iterator[Store]:
     ...     store.stats().tiles
     0
     """
-    if config.store_kind == "redis":
+    if config.store.kind == "redis":
         with _once_it_answers(config) as shared:
             shared.fold_with(folds)
             yield shared
@@ -69,7 +69,7 @@ def _once_it_answers(config: Config) -> RedisStore:
 @contextlib.contextmanager
 def look_into(config: Config) -> Iterator[Store]:
     """The store to look into only, beside the process that fills it."""
-    if config.store_kind == "redis":
+    if config.store.kind == "redis":
         with RedisStore(redis_url(config), namespace=names(config).key("store")) as shared:
             yield shared
     else:
@@ -79,7 +79,7 @@ def look_into(config: Config) -> Iterator[Store]:
 
 def where(config: Config) -> str:
     """Where the store is, as it may be shown."""
-    if config.store_kind == "redis":
+    if config.store.kind == "redis":
         return f"{RedisClient(redis_url(config)).address}, {names(config).key('store')}:*"
     return str(names(config).path("store"))
 
@@ -90,7 +90,7 @@ def rebuild(config: Config) -> bool:
     Files are emptied by the process that has them open, if there is one. A store in Redis is emptied here, and whoever
     fills it begins again by itself; whether somebody does is not known, and said to be so.
     """
-    if config.store_kind == "redis":
+    if config.store.kind == "redis":
         empty(RedisClient(redis_url(config)), RedisNames(names(config).key("store")))
         return True
     folder = names(config).path("store")
@@ -128,4 +128,4 @@ def redis_url(config: Config) -> str:
     """
     if not local.named(config):
         return f"redis://{local.address(config)}"
-    return resolved({"store.url": config.store_url}, os.environ)["store.url"]
+    return resolved({"store.url": config.store.url}, os.environ)["store.url"]

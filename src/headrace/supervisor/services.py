@@ -77,9 +77,9 @@ def _fetch(say: Say) -> None:
 def wanted(config: Config, say: Say) -> Iterator[Local]:
     """The services that the settings ask for and do not name; what is used instead of one is said."""
     kafka, shared = of(config)
-    if config.log_kind == "kafka" and not config.brokers:
+    if config.log.kind == "kafka" and not config.kafka.brokers:
         yield kafka
-    if config.store_kind == "redis" and not redis.named(config):
+    if config.store.kind == "redis" and not redis.named(config):
         # A Redis of the machine's own is as good; but who has one of their own means that.
         if service.expected(shared.service) is None and redis.answers(redis.USUAL):
             say(f"redis: the one at {redis.USUAL} is used")

@@ -57,7 +57,7 @@ def children(
     """
     project = path or config.root
     chosen = [] if port is None else ["--port", str(port)]
-    separate = [part for part in config.separate if evaluates or part != "evaluate"]
+    separate = [part for part in config.processes.separate if evaluates or part != "evaluate"]
 
     def telling(name: str, **more: Any) -> Child:
         """A process that is ready when it has told how it is doing."""
@@ -83,7 +83,7 @@ def children(
         *([telling("score", after="serve")] if scores else []),
         # History can wait a moment: on a small machine it would only slow down what people wait for.
         *(spark(part, after="serve", niceness=10) for part in separate),
-        *([telling("audit", after="spark", niceness=10)] if config.audit_most else []),
+        *([telling("audit", after="spark", niceness=10)] if config.audit.most else []),
     ]
 
 

@@ -54,19 +54,19 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
     refuse_unusable(config)
     project.register_schemas()
     where = state_folder.place(config)
-    chosen = config.port if port is None else port
+    chosen = config.serve.port if port is None else port
     with state_folder.locked(where):
         orphans = state_folder.end_left(where, grace=GRACE)
         if orphans:
             say(f"ended {orphans} that an earlier `headrace up` had left running")
         if chosen:
-            stack.refuse_taken(config.host, chosen)
+            stack.refuse_taken(config.serve.host, chosen)
         services = Services(config, say)
         services.start()
         status = stack.command("status", "--json", path=path or config.root, env=config.env)
         edits = EditWatch(project.files, status, names(config).topic(STATUS), say)
         with open_log(config) as log, Signals() as signals, edits:
-            wanted = topics(project.plan(), names(config), config.partitions)
+            wanted = topics(project.plan(), names(config), config.log.partitions)
             create(log, wanted)
             say(f"topics: {len(wanted)} ready ({time.monotonic() - began:.1f} s)")
 

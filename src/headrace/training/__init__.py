@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @check_call
-def training_set(
+def training_set(  # noqa: PLR0913
     spine: Any,
     features: Any,
     *,

@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace.clock import Clock
 from headrace.config.config import names
 from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand, returned
@@ -72,8 +71,7 @@ def ready(
     given: Any,
     tables: Tables,
     *,
-    clock: Clock,
-    live: bool = True,
+    now: int | None,
     check: Check = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Ready:
@@ -85,8 +83,8 @@ def ready(
         The spine as a user hands it in.
     tables
         The lake's tables.
-    live
-        Whether the tables are those of now, so that the log may have what they lack.
+    now
+        The time, when the tables are those of now: the log may have what they lack. None for tables of the past.
     """
     wanted = asked(project.plan(), wish.features)
     calls = _calls(wanted, wish)
@@ -95,8 +93,8 @@ def ready(
     spine = spine_of(session, given, project, tables)
     needed, found = _looked_at(spine, wanted, wish)
     check(found)
-    if live:
-        refuse_future(found, clock.now())
+    if now is not None:
+        refuse_future(found, now)
         _refuse_behind(project, wanted, tables, found.last)
     for view in wanted.views:
         refuse_forgotten(tables.silver(view.stream.base), view, found.first)

@@ -60,7 +60,7 @@ class Wish:
         }
 
 
-def wish(
+def wish(  # noqa: PLR0913
     features: Any,
     *,
     time: str = "t",

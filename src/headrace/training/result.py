@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.batch import loaded, session_of
-from headrace.clock import Clock, SystemClock
+from headrace.clock import SystemClock
 from headrace.project import Project
 from headrace.training.build import Check, Ready, Tell, ready
 from headrace.training.lake_tables import Tables
@@ -33,7 +33,7 @@ def made(asked: Wish, spine: Any, out: str | Path | None, project: Any, spark: A
     whose = loaded(project)
     with _session(whose, spark, spine, keep=not is_pandas(spine)) as session:
         tables = Tables(whose.config)
-        found = ready(session, whose, asked, spine, tables, clock=SystemClock())
+        found = ready(session, whose, asked, spine, tables, now=SystemClock().now())
         if is_pandas(spine):
             return _as_pandas(session, whose, found, spine, tables, folder)
         if folder is None:
@@ -51,7 +51,6 @@ def make(
     tables: Tables | None = None,
     check: Check = lambda _: None,
     tell: Tell = lambda _: None,
-    clock: Clock | None = None,
 ) -> dict[str, Any]:
     """Write a training set to a folder; gives its manifest.
 
@@ -62,10 +61,9 @@ def make(
     check
         Looks at what is known of the spine before anything is done with it.
     """
-    live, held = tables is None, tables or Tables(project.config)
-    now = clock or SystemClock()
-    found = ready(session, project, asked, spine, held, clock=now, live=live, check=check, tell=tell)
-    return written(session, project, found, held, folder, tell=tell, clock=now)[1]
+    now, held = SystemClock().now() if tables is None else None, tables or Tables(project.config)
+    found = ready(session, project, asked, spine, held, now=now, check=check, tell=tell)
+    return written(session, project, found, held, folder, tell=tell)[1]
 
 
 def written(
@@ -77,7 +75,6 @@ def written(
     *,
     rows: pa.Table | None = None,
     tell: Tell = lambda _: None,
-    clock: Clock | None = None,
 ) -> tuple[DataFrame, dict[str, Any]]:
     """A training set in its folder: its rows as they were written, and its manifest.
 
@@ -94,7 +91,7 @@ def written(
         if found.wish.format == "delta":
             as_delta(data)
         tell("looking at the result")
-        told = manifest(found, project.plan(), tables, (clock or SystemClock()).now())
+        told = manifest(found, project.plan(), tables, SystemClock().now())
         frame, more = content(session, data, found.wish, list(found.asked.picked))
         write_manifest(folder, told | more)
         return frame, told | more

@@ -24,7 +24,7 @@ from headrace.codec.avro.schema import record
 from headrace.codec.json.json_schema import json_schema
 from headrace.codec.registry.http import Answer, ask, strange
 from headrace.codec.wire import Layout, Written, own_text
-from headrace.config.config import RegistryAccess
+from headrace.config.settings import RegistryAccess
 from headrace.errors import SchemaError, shown
 from headrace.files import write_atomically
 

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace.clock import SECOND
-from headrace.config.config import RegistryAccess
+from headrace.config.settings import RegistryAccess
 from headrace.errors import ConfigError, MachineError, shown
 
 TRIES = 3

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
 
-from headrace.config.settings import Hidden
+from headrace.config.hidden_table import Hidden
 from headrace.errors import DataError, MachineError
 from headrace.log.base import LogBase
 from headrace.log.kafka.append import Appender

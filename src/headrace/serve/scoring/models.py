@@ -18,15 +18,16 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
-from headrace.clock import SECOND, Clock, SystemClock
+from headrace.clock import Clock, SystemClock
 from headrace.config.config import Config, models_folder
+from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.errors import HeadraceError, ProjectError, did_you_mean, shown
 from headrace.plan.model import Plan
 from headrace.plan.model_inputs import FittingModels
 from headrace.serve.background import once
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.lineup import Served
-from headrace.serve.scoring.version_process import Bounds, Child
+from headrace.serve.scoring.version_process import Child
 from headrace.status.serving import ModelAlarm, ScoreCounts, ServedModelStatus
 
 SOON = 0.1
@@ -46,29 +47,25 @@ class Models:
         Whose models; None for none.
     folder
         Where their versions are.
-    bounds
-        How long a score may take, and how much each version has under way.
-    every
-        Seconds between two looks.
+    settings
+        How long a score may take, how much each version has under way, and how often roles are looked at.
     """
 
     def __init__(
         self,
         plan: Plan | None = None,
         folder: Path | None = None,
-        *,
-        bounds: Bounds | None = None,
-        every: float = 1.0,
+        settings: ServeSettings = DEFAULTS,
         clock: Clock | None = None,
     ) -> None:
-        self._wake, self._every, self._looked = threading.Event(), every, False
+        self._wake, self._every, self._looked = threading.Event(), settings.models_every, False
         self._wishes: queue.SimpleQueue[Wish] = queue.SimpleQueue()
         self._falling: dict[tuple[str, int], Future[None]] = {}
         self._fallen: deque[str] = deque()
         self._served: dict[str, Served] = {}
-        self.timeout = (bounds or Bounds()).timeout
+        self.timeout = settings.score_timeout
         if plan is not None and folder is not None and plan.models:
-            self._served = _served(plan, folder, bounds or Bounds(), clock or SystemClock(), self._wake)
+            self._served = _served(plan, folder, settings, clock or SystemClock(), self._wake)
 
     def find(self, name: str) -> Served:
         """A model by its name; an unknown one is refused with `not-found`."""
@@ -170,17 +167,17 @@ class Models:
                 metrics.scores.fell_back(self._fallen.popleft())
 
 
-def _served(plan: Plan, folder: Path, bounds: Bounds, clock: Clock, wake: threading.Event) -> dict[str, Served]:
+def _served(
+    plan: Plan, folder: Path, settings: ServeSettings, clock: Clock, wake: threading.Event
+) -> dict[str, Served]:
     registry = FittingModels(folder, clock).bind(plan)
 
     def make(model: str, version: int) -> Child:
-        return Child(folder, model, version, bounds, wake.set)
+        return Child(folder, model, version, settings, wake.set)
 
     return {model.name: Served(model, registry, make) for model in plan.models}
 
 
 def models_of(config: Config, plan: Plan, clock: Clock | None = None) -> Models:
     """The models of a project."""
-    serve = config.serve
-    bounds = Bounds(serve.score_timeout / SECOND, serve.score_queue)
-    return Models(plan, models_folder(config), bounds=bounds, every=serve.models_every / SECOND, clock=clock)
+    return Models(plan, models_folder(config), config.serve, clock)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from headrace.config.serve_settings import ServeSettings
 from headrace.errors import HeadraceError, MachineError
 from headrace.models.trial import LIMIT, start_model
 from headrace.plural import show_count
@@ -40,14 +41,6 @@ CHUNK = 1 << 20
 
 class RetiredError(Exception):
     """The version no longer serves: another one does."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Seconds that a score may take, and rows that one version has under way at the most."""
-
-    timeout: float = 1.0
-    queue: int = 1_000
 
 
 @dataclass(frozen=True)
@@ -79,9 +72,9 @@ class Child:
     """
 
     def __init__(
-        self, folder: Path, model: str, version: int, bounds: Bounds, fell: Callable[[], None] = lambda: None
+        self, folder: Path, model: str, version: int, settings: ServeSettings, fell: Callable[[], None] = lambda: None
     ) -> None:
-        self._folder, self.model, self.version, self._bounds, self._fell = folder, model, version, bounds, fell
+        self._folder, self.model, self.version, self._settings, self._fell = folder, model, version, settings, fell
         self._process: ChildProcess | None = None
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,7 +82,7 @@ class Child:
         self._asked: dict[int, Asked] = {}
         self._numbers, self._out, self._frames = itertools.count(), bytearray(), Frames()
         self._answered_at, self.in_flight = 0.0, 0
-        self.together = min(TOGETHER, bounds.queue)
+        self.together = min(TOGETHER, settings.score_queue)
 
     @property
     def up(self) -> bool:
@@ -141,7 +134,7 @@ class Child:
         """The scores of some rows; `RetiredError` when it has ended, `model-slow` or `model-down` when it failed."""
         asked = self._sent(rows, asyncio.get_running_loop())
         try:
-            async with asyncio.timeout(self._bounds.timeout):
+            async with asyncio.timeout(self._settings.score_timeout):
                 return await asked.future
         except TimeoutError:
             raise self._late(asked) from None
@@ -152,7 +145,7 @@ class Child:
                 raise RetiredError
             if self._socket is None:
                 raise self._error("model-down", "has ended, and is being started again")
-            if self.in_flight + len(rows) > self._bounds.queue:
+            if self.in_flight + len(rows) > self._settings.score_queue:
                 raise self._busy(f"{show_count(self.in_flight, 'row')} under way")
             number = next(self._numbers)
             asked = Asked(loop.create_future(), len(rows), time.monotonic(), self.in_flight)
@@ -205,7 +198,7 @@ class Child:
 
     def _late(self, asked: Asked) -> HeadraceError | BusyError:
         """What is said of an answer that did not come in time."""
-        within = f"{self._bounds.timeout:g} s"
+        within = f"{self._settings.score_timeout:g} s"
         slow = self._error("model-slow", f"did not score within {within}")
         if self._answered_at < asked.sent_at:
             # Nothing at all has come since: it hangs, and so would all who come after.

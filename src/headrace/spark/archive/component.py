@@ -79,7 +79,7 @@ class Archiving:
     ) -> None:
         self.config, self.clock, self.log = config, clock, open_log(config, clock)
         named = names(config)
-        create(self.log, topics(plan, named, config.partitions))
+        create(self.log, topics(plan, named, config.log.partitions))
         self._publisher = StatusPublisher(self.log, named.topic(STATUS), clock)
         self._plan, self._session, self._accept_loss = plan, session, accept_loss
         self._ids = registry_of(config, [stage.stream for stage in plan.admissions])
@@ -150,13 +150,13 @@ class Archiving:
         began = time.monotonic()
         if began < done.due:
             return False
-        made = archive.step(self.config.archive_most)
+        made = archive.step(self.config.archive.most)
         if made is None:
             return False
         done.batches, done.records = done.batches + 1, done.records + made.counts.records
         done.seconds = time.monotonic() - began
-        full = made.counts.records >= self.config.archive_most
-        done.due = 0.0 if full else began + self.config.archive_every / SECOND
+        full = made.counts.records >= self.config.archive.most
+        done.due = 0.0 if full else began + self.config.archive.every / SECOND
         if done.batches % COMPACT_EVERY == 0:
             _merge(archive.lake)
         self.publish_status()

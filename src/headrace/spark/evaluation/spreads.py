@@ -7,6 +7,7 @@ counts are compared with, and when that is an alarm, is `drift`'s business.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,25 @@ Spreads = dict[tuple[int, int], dict[str, Statistics]]
 """By window and version, the statistics of each column."""
 
 
+@dataclass(frozen=True)
+class OffsetRange:
+    """The predictions between two looks.
+
+    Parameters
+    ----------
+    seen
+        The offsets that the last look saw; None if there was none.
+    until
+        The offsets that this look sees.
+    files
+        The files that may hold such predictions.
+    """
+
+    seen: Mapping[int, int] | None
+    until: Mapping[int, int]
+    files: Sequence[str]
+
+
 def spreads(
     session: SparkSession,
     model: Model,
@@ -41,9 +61,7 @@ def spreads(
     length: int,
     names: Sequence[str] = (),
     *,
-    seen: Mapping[int, int] | None,
-    until: Mapping[int, int],
-    files: Sequence[str],
+    between: OffsetRange,
 ) -> Spreads:
     """The statistics of predictions that stand between two looks.
 
@@ -55,14 +73,10 @@ def spreads(
         How long a window is, in microseconds.
     names
         By which segments are told apart.
-    seen, until
-        The offsets that the last look saw, None if there was none, and those that this one sees.
-    files
-        Those that may hold such predictions.
     """
-    rows = events(session, predictions, model.predictions, [EVER], files).where(before(until))
-    if seen is not None:
-        rows = rows.where(f"NOT {before(seen)}")
+    rows = events(session, predictions, model.predictions, [EVER], between.files).where(before(between.until))
+    if between.seen is not None:
+        rows = rows.where(f"NOT {before(between.seen)}")
     found: Spreads = {}
     made = {row[0] for row in rows.select("version").distinct().collect()}
     for version, columns in references.items():

@@ -62,7 +62,7 @@ def run_import(
         writer = (
             _dry_writer(config, stream, wish, scratch, session) if dry else _writer(config, stream, scratch, session)
         )
-        return bring(writer, wish, scratch, most=config.archive_most, clock=clock or SystemClock(), progress=progress)
+        return bring(writer, wish, scratch, most=config.archive.most, clock=clock or SystemClock(), progress=progress)
 
 
 def _writer(config: Config, stream: Stream, scratch: Path, session: SparkSession) -> LakeWriter:

@@ -74,9 +74,9 @@ class LateLanes:
 
     def __init__(self, plan: Plan, config: Config, session: SparkSession, clock: Clock) -> None:
         self.plan, self.config, self.session, self.clock = plan, config, session, clock
-        self.named, self.pause = names(config), config.late_every / SECOND
+        self.named, self.pause = names(config), config.late.every / SECOND
         self.log = open_log(config, clock)
-        create(self.log, topics(plan, self.named, config.partitions))
+        create(self.log, topics(plan, self.named, config.log.partitions))
         self._publisher = StatusPublisher(self.log, self.named.topic(STATUS), clock)
         self._runs = Runs(self.log, self.named.topic(RUNS))
         self._lanes: dict[tuple[str, str], LanePublication] = {}

@@ -65,7 +65,7 @@ class Pipeline:
         register(session)
         self.log = open_log(config, clock)
         self.ids = registry_of(config, [stage.stream for stage in plan.admissions])
-        create(self.log, topics(plan, self.named, config.partitions))
+        create(self.log, topics(plan, self.named, config.log.partitions))
         self.partitions = {
             stage.stream.name: len(self.log.end_offsets(self.named.topic(stage.stream.name)))
             for stage in plan.admissions
@@ -124,7 +124,7 @@ class Pipeline:
             hand_over,
             judged=lambda mode, pace: self._judged(stream, mode, begin, pace),
             sink=sink,
-            batch=self.config.real_time_batch,
+            batch=self.config.pipeline.real_time_batch,
         )
         return made.start()
 
@@ -181,7 +181,7 @@ class Pipeline:
         for tile in self.runs.tiles:
             ends = self.log.end_offsets(tile.place.source)
             # What real-time mode has refused shows only at the end of a batch.
-            limit = self.config.hung_after + (tile.batch if tile.mode == REAL_TIME else 0)
+            limit = self.config.processes.hung_after + (tile.batch if tile.mode == REAL_TIME else 0)
             name = f"{tile.tile_set.id} run {tile.target.run}"
             self._stalls.check(name, tile.reached(), ends, now=now, limit=limit)
 

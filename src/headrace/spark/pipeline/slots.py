@@ -26,12 +26,12 @@ def slots(plan: Plan, config: Config, log: Log | None = None) -> int:
     """
     live = [tiles.stream.name for tiles in plan.tile_sets if tiles.mode == REAL_TIME]
     there = {} if log is None else {name: _partitions(log, names(config).topic(name)) for name in set(live)}
-    needed = OTHERS + sum(2 * _held(there.get(name) or config.partitions) for name in live)
+    needed = OTHERS + sum(2 * _held(there.get(name) or config.log.partitions) for name in live)
     if needed > MOST:
         message = f"Real-time mode would hold {needed} task slots for ever, more than the {MOST} of one machine."
         hint = 'Give the topics fewer partitions (log.partitions), or set pipeline.mode = "micro-batch".'
         got = ", ".join(
-            f"{name}: {show_count(there.get(name) or config.partitions, 'partition')}" for name in sorted(set(live))
+            f"{name}: {show_count(there.get(name) or config.log.partitions, 'partition')}" for name in sorted(set(live))
         )
         raise ConfigError("too-many-slots", message, got=got, hint=hint)
     return needed

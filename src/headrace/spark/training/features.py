@@ -103,7 +103,7 @@ def attach(
         return spine
     for together in _together(asked.views):
         own = together[0].stream.name == include_event
-        spine = _attached(session, spine, extent, asked.columns, together, silver, time, mode, own=own)
+        spine = _attached(session, spine, extent, asked.columns, together, silver, RowTime(time, mode, own))
     return spine
 
 
@@ -124,6 +124,15 @@ def _together(views: Sequence[View]) -> list[list[View]]:
     return list(found.values())
 
 
+@dataclass(frozen=True)
+class RowTime:
+    """When the rows of a spine ask: the column of their time, the mode, and whether each counts its own event."""
+
+    column: str
+    mode: Mode
+    own: bool
+
+
 def _attached(
     session: SparkSession,
     spine: DataFrame,
@@ -131,24 +140,24 @@ def _attached(
     columns: Mapping[tuple[str, str], str],
     views: Sequence[View],
     silver: Callable[[Stream], LakeTable],
-    time: str,
-    mode: Mode,
-    *,
-    own: bool,
+    at: RowTime,
 ) -> DataFrame:
-    view = views[0]
-    asked, eaten = question(views, mode)
+    view, own = views[0], at.own
+    asked, eaten = question(views, at.mode)
     table, span = silver(view.stream.base), reach(views, extent.first, extent.last)
     values = [scalar.sql(kind, each.spark()) for kind, each in zip(asked.eaten, eaten, strict=True)]
     happened = _events(session, table, view, span, values, asked, own=own)
     rows = spine.select(
-        *(F.col(f"`{name}`").cast(column.type.ddl).alias(f"{KEY}{at}") for at, (name, column) in enumerate(view.key)),
-        F.expr(f"unix_micros(`{time}`)").alias(T),
+        *(
+            F.col(f"`{name}`").cast(column.type.ddl).alias(f"{KEY}{number}")
+            for number, (name, column) in enumerate(view.key)
+        ),
+        F.expr(f"unix_micros(`{at.column}`)").alias(T),
         *_own_place(own=own),
         F.struct(*(F.col(f"`{name}`") for name in spine.columns)).alias(ROW),
     )
-    keys = [f"`{KEY}{at}`" for at in range(len(view.by))]
-    if mode == "as_known" and not own:
+    keys = [f"`{KEY}{number}`" for number in range(len(view.by))]
+    if at.mode == "as_known" and not own:
         happened = happened.where(f"`{ARRIVED}` <= {extent.last}")
     if keys and extent.rows <= FEW_ROWS:
         happened = happened.join(F.broadcast(rows.select(*keys).distinct()), [key.strip("`") for key in keys], "semi")
