@@ -11,7 +11,7 @@ from bench.harness import Result, measured, run
 from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.log.record import Record
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.project import Project
 
 START = 1_767_268_800_000_000
@@ -21,7 +21,7 @@ def once(shop: Project, records: list[Record]) -> float:
     """Records per second: verdicts, tiles, and all features of every card at the end."""
     (view,), (tile_set,) = shop.views, shop.plan().tile_sets
     began = time.perf_counter()
-    outcome = Outcome(shop.plan(), records)
+    outcome = ReferenceResult(shop.plan(), records)
     outcome.tiles(tile_set)
     at = records[-1].arrived_at + 1
     for key in outcome.keys(view):

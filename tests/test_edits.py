@@ -17,7 +17,7 @@ from headrace.cli.main import main
 from headrace.config import config as configuration
 from headrace.log import MemoryLog
 from headrace.processes import state_folder
-from headrace.processes.state_folder import Place
+from headrace.processes.state_folder import StateFolder
 from headrace.supervisor.file_changes import EditWatch
 from headrace.supervisor.plan_record import record_plan
 from headrace.supervisor.supervisor import Supervisor
@@ -99,7 +99,7 @@ def test_the_supervisor_tells_the_page_what_was_edited_and_that_it_was_taken_bac
     files, said, log = Files(tmp_path), list[str](), MemoryLog()
     log.create_topic("status", compacted=True)
     now = iter(range(1_000_000))
-    supervisor = Supervisor([], Place(tmp_path / "data"), say=said.append)
+    supervisor = Supervisor([], StateFolder(tmp_path / "data"), say=said.append)
     supervisor.was_ready = True
     edited = {"older": ["spark"], "changes": EDITED, "error": None, "says": SAYS}
     with EditWatch(lambda: [files.file], files.command, "status", said.append, lambda: next(now)) as watch:
@@ -117,7 +117,7 @@ def test_the_supervisor_tells_the_page_what_was_edited_and_that_it_was_taken_bac
 def test_a_watch_that_ends_leaves_no_process_behind(tmp_path):
     files, log = Files(tmp_path), MemoryLog()
     log.create_topic("status", compacted=True)
-    supervisor = Supervisor([], Place(tmp_path / "data"), say=print)
+    supervisor = Supervisor([], StateFolder(tmp_path / "data"), say=print)
     supervisor.was_ready = True
     now = iter(range(1_000_000))
     command = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]

@@ -21,7 +21,7 @@ from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.config.config import names
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.processes import state_folder
 from headrace.status.records import EvaluationStatus
 from headrace.status.topic import read_status
@@ -159,7 +159,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
             stack.included(reader, view, "card-000", last)
             records = stack.everything(log, "payments", "payments")
             assert len(records) == len(sent)
-            outcome = Outcome(shop.plan(), records)
+            outcome = ReferenceResult(shop.plan(), records)
             for card in chance.sample(sorted({payment.card for payment in sent}), size.sampled):
                 answer = reader.features(view, card)
                 assert differences(outcome, view, (card,), (micros(answer["at"]),), answer["features"]) == []

@@ -17,7 +17,7 @@ from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.meaning.equality import differences
 from headrace.meaning.exact import ViewEvents
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.processes import redis
 from headrace.supervisor import services
 from headrace.topics import open_log
@@ -63,7 +63,7 @@ def test_spark_serve_and_redis_are_killed_and_no_answer_is_ever_wrong(tmp_path, 
             send(shop.config, log, asked, seed)
             with closing(stack.Reader(served(shop.config))) as reader:
                 compared(shop, log, view, reader, "real-time")
-            outcome = Outcome(shop.plan(), stack.everything(log, "payments", "payments"))
+            outcome = ReferenceResult(shop.plan(), stack.everything(log, "payments", "payments"))
         again = redis.running(redis.redis_folder(shop.config))
         assert (again.address, again.pid != first.pid) == (first.address, True)
         for answer in asked.answers:

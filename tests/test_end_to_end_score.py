@@ -12,7 +12,7 @@ import pytest
 from headrace import project, sample_payments
 from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.topics import open_log
 from headrace_demo import stack
 from tests.test_end_to_end import headrace, pid_of, served, until
@@ -53,7 +53,7 @@ def test_a_scorer_killed_twice_and_given_a_new_version_leaves_no_event_without_i
         stack.send(log, "payments", sent, strike)
         assert not done_at
         records = stack.everything(log, "payments", "payments")
-        outcome = Outcome(shop.plan(), records)
+        outcome = ReferenceResult(shop.plan(), records)
         counted = {
             each.event.event_id: each
             for each in outcome.judged["payments"]

@@ -21,12 +21,12 @@ from headrace.log import MemoryLog
 from headrace.plan.build import build
 from headrace.processes import service, state_folder
 from headrace.processes.backoff import LOOP_EXITS
-from headrace.processes.state_folder import Place
+from headrace.processes.state_folder import StateFolder
 from headrace.skew.process import Auditing
 from headrace.status.topic import StatusPublisher
 from headrace.supervisor import services
 from headrace.supervisor import supervisor as supervise
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import ChildCommand
 from headrace.supervisor.services import Local, Services
 from headrace.supervisor.status_report import report
 from headrace.supervisor.supervisor import NO_ROOM
@@ -76,7 +76,7 @@ def step_until(tried: Stage, state: str) -> None:
 
 
 def test_a_status_that_cannot_be_written_ends_nothing_and_is_written_later(stage, monkeypatch):
-    tried = stage(Child("serve", python(SLEEPS), at_once))
+    tried = stage(ChildCommand("serve", python(SLEEPS), at_once))
     monkeypatch.setattr(supervise, "write_status", refuse)
     tried.supervisor.start()
     for _ in range(3):
@@ -92,7 +92,7 @@ def test_a_status_that_cannot_be_written_ends_nothing_and_is_written_later(stage
 
 
 def test_the_status_goes_on_being_written_over_the_old_one_while_the_disk_is_full(stage, monkeypatch):
-    tried = stage(Child("serve", python(SLEEPS), at_once))
+    tried = stage(ChildCommand("serve", python(SLEEPS), at_once))
     tried.supervisor.start()
     monkeypatch.setattr("headrace.files.write_atomically", refuse)
     tried.until("ready")
@@ -101,7 +101,7 @@ def test_the_status_goes_on_being_written_over_the_old_one_while_the_disk_is_ful
 
 @pytest.mark.parametrize("code", [1, DiskFullError.exit_code, 3])
 def test_a_child_that_exits_for_want_of_space_is_never_given_up_and_starts_when_there_is_room(stage, small, code):
-    tried = stage(Child("spark", python(f"raise SystemExit({code})"), never))
+    tried = stage(ChildCommand("spark", python(f"raise SystemExit({code})"), never))
     small.room = False
     tried.supervisor.start()
     step_until(tried, NO_ROOM)
@@ -121,7 +121,7 @@ def test_a_child_that_exits_for_want_of_space_is_never_given_up_and_starts_when_
 
 
 def test_an_exit_that_says_the_disk_is_full_is_believed_when_there_is_room_again_by_now(stage, small):
-    tried = stage(Child("spark", python(f"raise SystemExit({DiskFullError.exit_code})"), never))
+    tried = stage(ChildCommand("spark", python(f"raise SystemExit({DiskFullError.exit_code})"), never))
     tried.supervisor.start()
     step_until(tried, NO_ROOM)
     for _ in range(LOOP_EXITS + 1):
@@ -131,7 +131,7 @@ def test_an_exit_that_says_the_disk_is_full_is_believed_when_there_is_room_again
 
 
 def test_serving_is_started_on_a_full_disk_too(stage, small):
-    tried = stage(Child("serve", python(SLEEPS), at_once, needs_room=False))
+    tried = stage(ChildCommand("serve", python(SLEEPS), at_once, needs_room=False))
     tried.supervisor.start()
     tried.until("ready")
     small.room = False
@@ -142,7 +142,7 @@ def test_serving_is_started_on_a_full_disk_too(stage, small):
 
 
 def test_a_full_disk_is_told_once_makes_the_whole_degraded_and_is_over_by_itself(stage, small):
-    tried = stage(Child("serve", python(SLEEPS), at_once))
+    tried = stage(ChildCommand("serve", python(SLEEPS), at_once))
     tried.supervisor.start()
     tried.until("ready")
     small.room = False
@@ -166,8 +166,8 @@ def test_a_full_disk_is_told_once_makes_the_whole_degraded_and_is_over_by_itself
 def test_on_a_full_disk_no_child_is_killed_for_its_silence_or_for_not_being_ready(stage, small, tmp_path):
     sign = tmp_path / "spark.json"
     sign.touch()
-    silent = Child("spark", python(SLEEPS), at_once, sign=sign, silence=60.0)
-    tried = stage(silent, Child("audit", python(SLEEPS), never, deadline=60.0))
+    silent = ChildCommand("spark", python(SLEEPS), at_once, sign=sign, silence=60.0)
+    tried = stage(silent, ChildCommand("audit", python(SLEEPS), never, deadline=60.0))
     tried.supervisor.start()
     small.room = False
     for _ in range(3):
@@ -178,7 +178,7 @@ def test_on_a_full_disk_no_child_is_killed_for_its_silence_or_for_not_being_read
 
 
 def test_a_child_whose_log_cannot_be_opened_waits_for_space(stage, monkeypatch):
-    tried = stage(Child("audit", python(SLEEPS), never))
+    tried = stage(ChildCommand("audit", python(SLEEPS), never))
     monkeypatch.setattr(supervise, "start_child", refuse)
     tried.supervisor.start()
     assert tried.state() == NO_ROOM
@@ -219,7 +219,7 @@ def test_down_needs_no_room(shop, monkeypatch, capsys):
 
 
 def test_the_lock_names_its_holder_without_taking_more_room_than_before(tmp_path):
-    where = Place(tmp_path)
+    where = StateFolder(tmp_path)
     with state_folder.locked(where):
         held = state_folder.holder(where)
         where.lock.write_text("x" * 4_000)

@@ -22,7 +22,7 @@ from headrace.clock import SystemClock, micros
 from headrace.errors import DiskFullError
 from headrace.log.record import Message
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.processes import process_identity, state_folder
 from headrace.topics import open_log
 from headrace_demo import stack
@@ -146,7 +146,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
                 assert len(records) == len(sent) + posts
                 told = until(lambda: settled(reader), "the counts did not settle")
                 assert sum(told["verdicts"].values()) == told["read"] == len(records)
-                outcome = Outcome(shop.plan(), records)
+                outcome = ReferenceResult(shop.plan(), records)
                 until(lambda: scored(log) == counted(outcome), "some events have no prediction, or others have one")
                 for card in sorted({payment.card for payment in sent}):
                     until(

@@ -22,7 +22,7 @@ from headrace.cli.init import create
 from headrace.clock import SECOND, SystemClock, micros
 from headrace.config.config import names
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.read.reader import Reader
 from headrace.spark.pipeline.runs import checkpoint_of
 from headrace.spark.progress import last_batch_end
@@ -139,7 +139,7 @@ def test_a_pipeline_that_is_killed_within_a_real_time_batch_goes_on_and_every_va
                 last = SystemClock().now()
                 until(lambda: folded.read_progress().as_of > last, "the pipeline does not catch up")
                 until(lambda: folded.read_mode(killed_at) == "real-time", "it does not go on event by event")
-            outcome = Outcome(shop.plan(), stack.everything(log, source, "payments"))
+            outcome = ReferenceResult(shop.plan(), stack.everything(log, source, "payments"))
             now = SystemClock().now()
             assert len(outcome.judged["payments"]) == FEW
             for key in outcome.keys(view):
@@ -195,7 +195,7 @@ def compared(shop, log, view, reader, mode):
     """Everything that was sent is in every answer."""
     stack.included(reader, view, "card-000", SystemClock().now(), PATIENCE)
     records = stack.everything(log, "payments", "payments")
-    outcome = Outcome(shop.plan(), records)
+    outcome = ReferenceResult(shop.plan(), records)
     for (card,) in outcome.keys(view):
         answer = reader.features(view, card)
         assert answer["mode"] == mode

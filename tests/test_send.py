@@ -17,7 +17,7 @@ from headrace.errors import DataError, DiskFullError, UsageError
 from headrace.ingest.files.columns import Columns
 from headrace.ingest.files.rows import SourceRow, read_rows
 from headrace.ingest.files.source import Source
-from headrace.ingest.send.delivery import Pace, Sent, Wish, send
+from headrace.ingest.send.delivery import SendOptions, SendProgress, SendRate, send
 from headrace.ingest.send.pipe import open_source
 from headrace.log import MemoryLog
 from headrace.testing import FakeClock
@@ -52,8 +52,10 @@ class Trial:
         self.stream, self.log, self.clock = stream, MemoryLog(), FakeClock(NOW)
         self.log.create_topic(stream.name)
 
-    def send(self, given: Source, *, pace: Pace | None = None, **wishes: Any) -> Sent:
-        return send(given, self.stream, self.log, self.stream.name, wish=Wish(**wishes), clock=self.clock, pace=pace)
+    def send(self, given: Source, *, pace: SendRate | None = None, **wishes: Any) -> SendProgress:
+        return send(
+            given, self.stream, self.log, self.stream.name, wish=SendOptions(**wishes), clock=self.clock, pace=pace
+        )
 
     @property
     def values(self) -> list[bytes | None]:
@@ -71,7 +73,7 @@ def trial() -> Trial:
 
 def test_lines_are_sent_as_they_are_written_and_empty_ones_are_nothing(trial):
     first, second = '{"at":"2026-01-01T00:00:00Z","id":"p1","card":"4","amount":1.50,"more":1}', json.dumps(GOOD[1])
-    assert trial.send(lines(first, "", second, "  ")) == Sent(sent=2)
+    assert trial.send(lines(first, "", second, "  ")) == SendProgress(sent=2)
     assert trial.values == [first.encode(), second.encode()]
     assert [record.key for record in trial.log.read("payments", 0, 0)] == [b"4", b"7"]
 
@@ -150,7 +152,7 @@ def test_with_a_rate_every_event_happens_as_it_is_sent(trial):
     def nap(seconds: float) -> None:
         trial.clock.advance(f"{round(seconds * 1e6)}us")
 
-    pace = Pace(0.5, now=lambda: trial.clock.now() / SECOND, nap=nap)
+    pace = SendRate(0.5, now=lambda: trial.clock.now() / SECOND, nap=nap)
     trial.send(lines(*GOOD, GOOD[0]), rebase=True, rate=0.5, pace=pace)
     assert [row["at"] for row in trial.rows] == [show_time(micros(NOW) + 2 * n * SECOND) for n in range(3)]
 
@@ -164,7 +166,7 @@ def test_a_stream_that_takes_its_arrival_from_a_header_gets_one():
 @given(st.floats(0.1, 50_000), st.lists(st.floats(0, 0.2), max_size=30))
 def test_a_pace_gives_each_event_when_it_is_due_and_never_before(rate, delays):
     at = [0.0]
-    pace = Pace(rate, now=lambda: at[0], nap=lambda seconds: at.__setitem__(0, at[0] + seconds))
+    pace = SendRate(rate, now=lambda: at[0], nap=lambda seconds: at.__setitem__(0, at[0] + seconds))
     given = 0
     for delay in delays:
         given += pace.due()

@@ -20,7 +20,7 @@ from headrace.config import config as configuration
 from headrace.errors import DataError
 from headrace.ingest.files.source import Source
 from headrace.ingest.send import pipe
-from headrace.ingest.send.delivery import Pace, Wish, send
+from headrace.ingest.send.delivery import SendOptions, SendRate, send
 from headrace.ingest.send.interruption import Interruption
 from headrace.ingest.send.pipe import open_source
 from headrace.log import MemoryLog
@@ -91,7 +91,9 @@ def stdin(monkeypatch) -> Iterator[int]:
 
 
 def deliver(given: Source, log: MemoryLog, **wishes) -> int:
-    return send(given, VISITS, log, "visits", wish=Wish(linger=LINGER, **wishes), pace=Pace(wishes.get("rate"))).sent
+    return send(
+        given, VISITS, log, "visits", wish=SendOptions(linger=LINGER, **wishes), pace=SendRate(wishes.get("rate"))
+    ).sent
 
 
 def press_ctrl_c() -> None:
@@ -112,7 +114,7 @@ def test_a_row_is_in_the_log_while_its_producer_goes_on(stdin, format):
     )
     with Interruption() as interruption:
         given = open_source("-", format, interruption=interruption)
-        assert send(given, VISITS, log, "visits", wish=Wish(linger=0)).sent == 2
+        assert send(given, VISITS, log, "visits", wish=SendOptions(linger=0)).sent == 2
     producer.join()
 
 
@@ -133,7 +135,7 @@ def test_a_named_pipe_is_read_as_it_is_written(tmp_path):
     producer = Producer(write, lambda: os.write(write, line(1)), lambda: until(lambda: log.sizes == [1]))
     with Interruption() as interruption:
         given = open_source(str(path), interruption=interruption)
-        assert send(given, VISITS, log, "visits", wish=Wish(linger=0)).sent == 1
+        assert send(given, VISITS, log, "visits", wish=SendOptions(linger=0)).sent == 1
     producer.join()
 
 
@@ -150,7 +152,7 @@ def test_rows_before_a_bad_one_of_a_pipe_are_sent(stdin):
     bad = b"{\n"
     producer = Producer(stdin, lambda: os.write(stdin, line(1) + bad), lambda: until(lambda: log.sizes == [1]))
     with Interruption() as interruption, pytest.raises(DataError) as caught:
-        send(open_source("-", interruption=interruption), VISITS, log, "visits", wish=Wish(linger=0))
+        send(open_source("-", interruption=interruption), VISITS, log, "visits", wish=SendOptions(linger=0))
     producer.join()
     assert (caught.value.where, log.sizes) == ("stdin:2", [1])
 
@@ -190,9 +192,9 @@ def test_ctrl_c_at_a_rate_sends_what_was_due(stdin):
         stdin, lambda: os.write(stdin, line(1) * 100), lambda: until(lambda: log.sizes == [1]), press_ctrl_c
     )
     with Interruption() as interruption:
-        pace = Pace(0.001, nap=interruption.wait, is_over=interruption.has_come)
+        pace = SendRate(0.001, nap=interruption.wait, is_over=interruption.has_come)
         given = open_source("-", interruption=interruption)
-        assert send(given, VISITS, log, "visits", wish=Wish(rate=0.001), pace=pace).sent == 1
+        assert send(given, VISITS, log, "visits", wish=SendOptions(rate=0.001), pace=pace).sent == 1
     producer.join()
 
 

@@ -23,7 +23,7 @@ from headrace.cli.init import create
 from headrace.clock import SystemClock, micros
 from headrace.log.record import Message
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.meaning.verdict_names import VERDICTS
 from headrace.processes import process_identity, state_folder
 from headrace.topics import open_log
@@ -60,7 +60,7 @@ class Usage:
     files: int
 
 
-def read_usage(where: state_folder.Place) -> Usage:
+def read_usage(where: state_folder.StateFolder) -> Usage:
     """Add up what the processes use that the supervisor started, however far down."""
     memory, files = {"python": 0, "java": 0}, 0
     for identity in process_identity.marked(state_folder.MARK, where.mark):
@@ -118,7 +118,7 @@ def test_memory_and_open_files_stop_growing_under_a_steady_load_and_the_counts_a
 
             stack.included(reader, view, "card-0", SystemClock().now())
             told = until(lambda: settled(reader), "the counts did not settle")
-            outcome = Outcome(shop.plan(), stack.everything(log, "payments", "payments"))
+            outcome = ReferenceResult(shop.plan(), stack.everything(log, "payments", "payments"))
             judged = Counter(each.verdict for each in outcome.judged["payments"])
             assert told["read"] == judged.total() == producer.sent
             assert told["verdicts"] == {verdict: judged[verdict] for verdict in VERDICTS}

@@ -25,9 +25,9 @@ from headrace.processes.backoff import Backoff
 from headrace.processes.child import ChildProcess
 from headrace.processes.process_identity import Identity
 from headrace.processes.signals import Signals
-from headrace.processes.state_folder import Place
+from headrace.processes.state_folder import StateFolder
 from headrace.supervisor import stack, up
-from headrace.supervisor.child import Child, start_child
+from headrace.supervisor.child import ChildCommand, start_child
 from headrace.supervisor.supervisor import Supervisor
 from headrace.testing import FakeClock
 
@@ -73,7 +73,7 @@ class Steady:
 class Stage:
     """A supervisor under test, what it said, and its clock."""
 
-    def __init__(self, where: Place, *children: Child) -> None:
+    def __init__(self, where: StateFolder, *children: ChildCommand) -> None:
         self.where, self.said, self.now = where, list[str](), Steady()
         self.supervisor = Supervisor(children, where, say=self.said.append, now=self.now, clock=FakeClock(1_000_000))
 
@@ -95,15 +95,15 @@ class Stage:
 
 
 @pytest.fixture
-def where(tmp_path) -> Place:
-    return Place(tmp_path / "data")
+def where(tmp_path) -> StateFolder:
+    return StateFolder(tmp_path / "data")
 
 
 @pytest.fixture
 def stage(where) -> Iterator[Callable[..., Stage]]:
     made: list[Stage] = []
 
-    def build(*children: Child) -> Stage:
+    def build(*children: ChildCommand) -> Stage:
         made.append(Stage(where, *children))
         return made[-1]
 
@@ -122,7 +122,7 @@ def test_children_start_in_order_and_are_ready_when_they_say_so(stage):
         asked.append(started)
         return {"url": f"http://here/{pid}"} if len(asked) > 1 else None
 
-    tried = stage(Child("one", python(SLEEPS), second_time), Child("two", python(SLEEPS), at_once))
+    tried = stage(ChildCommand("one", python(SLEEPS), second_time), ChildCommand("two", python(SLEEPS), at_once))
     tried.supervisor.start()
     assert [line.split(" (")[0] for line in tried.said] == ["one: starting", "two: starting"]
     tried.supervisor.step()
@@ -135,8 +135,8 @@ def test_children_start_in_order_and_are_ready_when_they_say_so(stage):
 
 
 def test_the_whole_is_not_ready_while_a_child_that_nothing_waits_for_is_starting(stage):
-    later = Child("audit", python(SLEEPS), never, after="serve")
-    tried = stage(Child("spark", python(SLEEPS), never), Child("serve", python(SLEEPS), at_once), later)
+    later = ChildCommand("audit", python(SLEEPS), never, after="serve")
+    tried = stage(ChildCommand("spark", python(SLEEPS), never), ChildCommand("serve", python(SLEEPS), at_once), later)
     tried.supervisor.start()
     for _ in range(3):
         tried.supervisor.step()
@@ -157,7 +157,7 @@ class Parts:
 
 def test_a_component_that_fails_makes_the_whole_degraded_and_is_named(stage):
     parts = Parts(pipeline="running", archive="starting")
-    tried = stage(Child("spark", python(SLEEPS), parts, health=parts))
+    tried = stage(ChildCommand("spark", python(SLEEPS), parts, health=parts))
     tried.supervisor.start()
     tried.until("ready")
     assert tried.supervisor.state == "ready"
@@ -175,7 +175,7 @@ def test_a_component_that_fails_makes_the_whole_degraded_and_is_named(stage):
 def test_a_child_that_no_longer_touches_its_file_is_killed_and_started_again(stage, tmp_path):
     file = tmp_path / "spark.json"
     file.touch()
-    tried = stage(Child("spark", python(SLEEPS), at_once, sign=file, silence=60.0))
+    tried = stage(ChildCommand("spark", python(SLEEPS), at_once, sign=file, silence=60.0))
     tried.supervisor.start()
     tried.until("ready")
     for seconds in (50.0, 100.0):
@@ -191,7 +191,7 @@ def test_a_child_that_no_longer_touches_its_file_is_killed_and_started_again(sta
 
 
 def test_the_status_file_tells_pid_state_and_what_the_ready_child_told(stage):
-    tried = stage(Child("serve", python(SLEEPS), lambda pid, _: {"url": "http://here", "port": 80}))
+    tried = stage(ChildCommand("serve", python(SLEEPS), lambda pid, _: {"url": "http://here", "port": 80}))
     tried.supervisor.start()
     tried.supervisor.step()
     told = tried.stored["processes"]["serve"]
@@ -201,7 +201,7 @@ def test_the_status_file_tells_pid_state_and_what_the_ready_child_told(stage):
 
 
 def test_a_child_that_exits_is_restarted_after_its_delay_and_not_before(stage):
-    tried = stage(Child("one", python("raise SystemExit(1)"), never))
+    tried = stage(ChildCommand("one", python("raise SystemExit(1)"), never))
     tried.supervisor.start()
     tried.until("restarting")
     assert "one: exited with code 1, restarting in 1 s" in tried.said[-1]
@@ -216,7 +216,7 @@ def test_a_child_that_exits_is_restarted_after_its_delay_and_not_before(stage):
 
 
 def test_a_ready_child_that_is_killed_makes_the_whole_degraded_until_it_is_back(stage):
-    tried = stage(Child("one", python(SLEEPS), at_once))
+    tried = stage(ChildCommand("one", python(SLEEPS), at_once))
     tried.supervisor.start()
     tried.supervisor.step()
     assert tried.supervisor.state == "ready"
@@ -230,7 +230,7 @@ def test_a_ready_child_that_is_killed_makes_the_whole_degraded_until_it_is_back(
 
 
 def test_the_last_exit_of_a_child_is_still_known_when_it_runs_again(stage):
-    tried = stage(Child("one", python(SLEEPS), at_once))
+    tried = stage(ChildCommand("one", python(SLEEPS), at_once))
     tried.supervisor.start()
     tried.until("ready")
     tried.supervisor.watched[0].process.kill()
@@ -244,7 +244,7 @@ def test_the_last_exit_of_a_child_is_still_known_when_it_runs_again(stage):
 
 
 def test_a_child_that_keeps_exiting_is_given_up_with_the_end_of_its_log(stage):
-    tried = stage(Child("one", python("print('out of luck', flush=True); raise SystemExit(1)"), never))
+    tried = stage(ChildCommand("one", python("print('out of luck', flush=True); raise SystemExit(1)"), never))
     tried.supervisor.start()
     for _ in range(4):
         tried.until("restarting")
@@ -261,7 +261,7 @@ def test_a_child_that_keeps_exiting_is_given_up_with_the_end_of_its_log(stage):
 
 @pytest.mark.parametrize("code", [2, 3])
 def test_a_child_that_refuses_to_run_is_not_asked_again(stage, code):
-    tried = stage(Child("one", python(f"raise SystemExit({code})"), never))
+    tried = stage(ChildCommand("one", python(f"raise SystemExit({code})"), never))
     tried.supervisor.start()
     tried.until("failed")
     assert tried.said[-1].startswith(f"one: exited with code {code}, not restarting it")
@@ -271,7 +271,7 @@ def test_a_child_that_refuses_to_run_is_not_asked_again(stage, code):
 
 @pytest.mark.parametrize("code", [2, 3])
 def test_a_child_that_lacks_something_after_all_were_ready_is_started_again(stage, code):
-    tried = stage(Child("one", python(f"import time; time.sleep(0.3); raise SystemExit({code})"), at_once))
+    tried = stage(ChildCommand("one", python(f"import time; time.sleep(0.3); raise SystemExit({code})"), at_once))
     tried.supervisor.start()
     tried.supervisor.step()
     tried.until("restarting")
@@ -280,7 +280,7 @@ def test_a_child_that_lacks_something_after_all_were_ready_is_started_again(stag
 
 
 def test_a_child_that_fails_after_all_were_ready_takes_nothing_else_with_it(stage):
-    tried = stage(Child("one", python("import time; time.sleep(0.2); raise SystemExit(1)"), at_once))
+    tried = stage(ChildCommand("one", python("import time; time.sleep(0.2); raise SystemExit(1)"), at_once))
     tried.supervisor.start()
     tried.supervisor.step()
     for _ in range(4):
@@ -293,14 +293,14 @@ def test_a_child_that_fails_after_all_were_ready_takes_nothing_else_with_it(stag
 
 
 def test_a_command_that_is_not_there_is_an_exit_like_any_other(stage):
-    tried = stage(Child("one", ["/no/such/program"], never))
+    tried = stage(ChildCommand("one", ["/no/such/program"], never))
     tried.supervisor.start()
     assert tried.state() == "restarting"
     assert "cannot be started" in tried.said[-1]
 
 
 def test_a_child_that_is_not_ready_in_time_is_killed_and_started_again(stage):
-    tried = stage(Child("one", python(SLEEPS), never, deadline=5))
+    tried = stage(ChildCommand("one", python(SLEEPS), never, deadline=5))
     tried.supervisor.start()
     identity = tried.supervisor.watched[0].process.identity
     tried.now.at = 4.9
@@ -315,7 +315,7 @@ def test_a_child_that_is_not_ready_in_time_is_killed_and_started_again(stage):
 def test_what_a_dead_child_started_dies_with_it(stage, tmp_path):
     grandchild = f"import os, time\nwith open({str(tmp_path / 'pid')!r}, 'w') as f: f.write(str(os.getpid()))\n{SLEEPS}"
     starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', {grandchild!r}]).wait()"
-    tried = stage(Child("one", python(starts), at_once))
+    tried = stage(ChildCommand("one", python(starts), at_once))
     tried.supervisor.start()
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     identity = process_identity.identify(int((tmp_path / "pid").read_text()))
@@ -325,7 +325,7 @@ def test_what_a_dead_child_started_dies_with_it(stage, tmp_path):
     assert process_identity.gone([identity], within=10)
 
 
-def real(where: Place, *children: Child, grace: float) -> tuple[Supervisor, list[str]]:
+def real(where: StateFolder, *children: ChildCommand, grace: float) -> tuple[Supervisor, list[str]]:
     said: list[str] = []
     return Supervisor(children, where, say=said.append, grace=grace), said
 
@@ -334,7 +334,7 @@ def test_stopping_asks_and_waits(where):
     polite = (
         "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint('up', flush=True)\n"
     )
-    supervisor, said = real(where, Child("one", python(polite + SLEEPS), at_once), grace=30)
+    supervisor, said = real(where, ChildCommand("one", python(polite + SLEEPS), at_once), grace=30)
     supervisor.start()
     until(lambda: log_file.last_lines(where.log("one"), 1) == ["up"])
     supervisor.stop()
@@ -346,7 +346,9 @@ def test_stopping_asks_and_waits(where):
 
 def test_a_child_may_give_way_to_the_others(where):
     nice = "import os\nprint(os.nice(0), flush=True)\n"
-    kind, usual = (Child(name, python(nice + SLEEPS), at_once, niceness=n) for name, n in (("kind", 10), ("usual", 0)))
+    kind, usual = (
+        ChildCommand(name, python(nice + SLEEPS), at_once, niceness=n) for name, n in (("kind", 10), ("usual", 0))
+    )
     supervisor, _ = real(where, kind, usual, grace=1)
     supervisor.start()
     try:
@@ -358,7 +360,7 @@ def test_a_child_may_give_way_to_the_others(where):
 
 @pytest.mark.parametrize(("grace", "hurry"), [(0.2, False), (60, True)])
 def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_or_on_a_second_signal(where, grace, hurry):
-    supervisor, said = real(where, Child("one", python(STUBBORN), at_once), grace=grace)
+    supervisor, said = real(where, ChildCommand("one", python(STUBBORN), at_once), grace=grace)
     supervisor.start()
     until(lambda: log_file.last_lines(where.log("one"), 1) == ["up"])
     began = time.monotonic()
@@ -370,7 +372,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_or_on_a_second_s
 
 
 def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
-    tried = stage(Child("one", python("print('hello')"), never))
+    tried = stage(ChildCommand("one", python("print('hello')"), never))
     tried.supervisor.start()
     tried.until("restarting")
     tried.now.at = 1.0
@@ -381,7 +383,7 @@ def test_logs_are_added_to_with_a_mark_at_each_start_and_exit(stage):
 
 
 def test_nobody_but_the_user_may_read_the_logs(stage):
-    tried = stage(Child("one", python("print('hello')"), never))
+    tried = stage(ChildCommand("one", python("print('hello')"), never))
     before = os.umask(0o022)
     try:
         tried.supervisor.start()
@@ -473,7 +475,7 @@ def test_sigterm_while_a_child_is_starting_ends_everything(supervising, where):
 
 
 def test_a_child_whose_pid_was_not_written_before_the_supervisor_was_killed_is_ended_by_the_next(where):
-    running = start_child(Child("one", python(SLEEPS), at_once), where)
+    running = start_child(ChildCommand("one", python(SLEEPS), at_once), where)
     try:
         state_folder.write_status(where, {"state": "starting", "processes": {"one": {"state": "waiting", "pid": None}}})
         assert state_folder.recorded(where) == []

@@ -15,7 +15,7 @@ from river.drift import binary
 
 from bench.drift.streams import LATE, WARM, Stream
 from headrace.clock import HOUR
-from headrace.drift import Settings, Watching
+from headrace.drift import Watching, WatchSettings
 
 CLOSES = 72
 """Hours after which somebody closes an incident: from then on it is watched for the next one."""
@@ -27,7 +27,7 @@ def headrace(detector: str = "page-hinkley", budget: float = 1.0) -> Competitor:
     """Headrace; its alarms are the incidents it opens."""
 
     def alarms(stream: Stream) -> list[int]:
-        settings = Settings(
+        settings = WatchSettings(
             reference=WARM,
             false_alarms_per_month=budget,
             detector=detector,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.clock import HOUR
-from headrace.drift import Reference, Statistics, Window
+from headrace.drift import DriftWindow, Reference, Statistics
 
 START = 1_767_571_200_000_000
 """A Monday, in microseconds."""
@@ -62,7 +62,7 @@ class Stream:
     name: str
     values: list[float]
     draws: list[list[int]]
-    fed: list[tuple[int, Window]]
+    fed: list[tuple[int, DriftWindow]]
     changes: tuple[Change, ...] = ()
     references: dict[str, Reference] = field(default_factory=dict)
     late: int = 0
@@ -105,7 +105,7 @@ def errors(name: str, hours: int, chance: np.random.Generator, drift: Floats, *c
     values = (chance.binomial(rows, share) / rows).tolist()
     draws = (chance.random((hours, DRAWS)) < np.array(values)[:, None]).astype(int).tolist()
     fed = [
-        (at, Window(*_hour(at), measures={"error_rate": (value, math.sqrt(value * (1 - value) / rows[at]))}))
+        (at, DriftWindow(*_hour(at), measures={"error_rate": (value, math.sqrt(value * (1 - value) / rows[at]))}))
         for at, value in enumerate(values)
     ]
     return Stream(name, values, draws, fed, changes)
@@ -132,7 +132,7 @@ def labels_late(name: str, hours: int, chance: np.random.Generator, drift: Float
 
 
 def _of_columns(name: str, columns: list[Statistics], values: list[float], changes: tuple[Change, ...]) -> Stream:
-    fed = [(at, Window(*_hour(at), columns={"amount": each})) for at, each in enumerate(columns)]
+    fed = [(at, DriftWindow(*_hour(at), columns={"amount": each})) for at, each in enumerate(columns)]
     return Stream(name, values, [], fed, changes, {"amount": trained()})
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench.scoring.champion import MODEL
 from headrace import project
-from headrace.models.columns import Column
+from headrace.models.columns import ModelColumn
 from headrace.project import Project
 from headrace.project_models import models_of, score_table
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 CORES, PARTS = 2, 16
 
 
-def expressions(columns: Iterable[Column]) -> list[str]:
+def expressions(columns: Iterable[ModelColumn]) -> list[str]:
     """Random values for columns, as SQL.
 
-    >>> expressions([Column("n", "integer", ""), Column("spend", "float", "")])
+    >>> expressions([ModelColumn("n", "integer", ""), ModelColumn("spend", "float", "")])
     ['CAST(rand(0) * 100 AS BIGINT) AS n', 'rand(1) * 900 AS spend']
     """
     made = {"integer": "CAST(rand({0}) * 100 AS BIGINT) AS {1}", "float": "rand({0}) * 900 AS {1}"}

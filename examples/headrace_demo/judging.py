@@ -14,7 +14,7 @@ from headrace.define.view import View
 from headrace.log.protocol import Log
 from headrace.log.record import Record
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.project import Project
 from headrace.serve.monitor import percentiles
 from headrace.skew.audit import audit
@@ -41,7 +41,10 @@ def observed(project: Project, past: Past, log: Log, reader: stack.Reader, seen:
     """What can be said while everything still runs: verdicts, values beside the reference, how fast it was."""
     view = next(view for view in project.views if view.name == "card_activity")
     busiest, live = _busiest(seen), stack.everything(log, "payments", "payments")
-    verdicts, meaning = Outcome(project.plan(), live).verdicts("payments"), _meaning(project, past, live, busiest)
+    verdicts, meaning = (
+        ReferenceResult(project.plan(), live).verdicts("payments"),
+        _meaning(project, past, live, busiest),
+    )
     stack.included(reader, view, busiest[0], max(each.sent_at for each in seen.sent), PATIENCE)
     status, known = stack.settled(reader, "payments"), seen.scored.values()
     return {
@@ -65,16 +68,16 @@ def _busiest(seen: Seen) -> list[str]:
     return [card for card, _ in counts.most_common(CARDS)]
 
 
-def _meaning(project: Project, past: Past, live: Sequence[Record], cards: Sequence[str]) -> Outcome:
+def _meaning(project: Project, past: Past, live: Sequence[Record], cards: Sequence[str]) -> ReferenceResult:
     """What the reference makes of all payments of some cards, those of the past included."""
     keys = {card.encode() for card in cards}
     before = [each for each in history(past.world, moved=past.moved) if each.key in keys and each.kind in KEPT]
     imported = [Record("payments", IMPORTED, at, each.sent_at, each.key, each.value) for at, each in enumerate(before)]
-    return Outcome(project.plan(), [*imported, *(record for record in live if record.key in keys)])
+    return ReferenceResult(project.plan(), [*imported, *(record for record in live if record.key in keys)])
 
 
 def _beside_the_reference(
-    outcome: Outcome, view: View, reader: stack.Reader, cards: Sequence[str]
+    outcome: ReferenceResult, view: View, reader: stack.Reader, cards: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """What is served of cards beside what the reference says of the same moment, and where they differ.
 
@@ -88,7 +91,7 @@ def _beside_the_reference(
         time.sleep(1.0)
 
 
-def _compared(outcome: Outcome, view: View, card: str, answer: Any) -> dict[str, Any]:
+def _compared(outcome: ReferenceResult, view: View, card: str, answer: Any) -> dict[str, Any]:
     moment = (micros(answer["at"]),)
     return {
         "served": answer["features"],

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.asof.lake import Asked, Past
+from headrace.asof.lake import Asked, PastEvents
 from headrace.clock import HOUR
 from headrace.define.view import View
 from headrace.lake.layout import SILVER
@@ -24,7 +24,7 @@ from headrace.lake.location import look
 from headrace.project import Project, load
 from headrace.project_models import models_of
 from headrace.read.feature_row import model_row
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace_demo.shop import LABELS
 
 FIELDS = ("id", "card", "merchant", "amount", "lat", "lon")
@@ -118,7 +118,9 @@ def _hour_old(project: Project, payments: Sequence[Payment]) -> list[dict[str, A
     features = project.plan().model("risk").features
     silver = look(project.config, project.streams[0])[SILVER]
     moments = [each["t"] - HOUR for each in payments]
-    held = {view: Past.read(silver, view, moments).values(_asked(view, payments, moments)) for view in features.views}
+    held = {
+        view: PastEvents.read(silver, view, moments).values(_asked(view, payments, moments)) for view in features.views
+    }
     return [
         model_row(
             features,
@@ -134,9 +136,9 @@ def _asked(view: View, payments: Sequence[Payment], moments: Sequence[int]) -> l
     return [(tuple(each[name] for name in view.by), (t,)) for each, t in zip(payments, moments, strict=True)]
 
 
-def _answer(view: View, held: dict[str, list[Any]], at: int) -> Answer:
+def _answer(view: View, held: dict[str, list[Any]], at: int) -> ViewValues:
     values = {name: column[at] for name, column in held.items()}
-    return Answer(view.name, {}, values, 0, 0, 0.0, missing=False, stale=False, mode="lake")
+    return ViewValues(view.name, {}, values, 0, 0, 0.0, missing=False, stale=False, mode="lake")
 
 
 def _number(score: Any) -> float:

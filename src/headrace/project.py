@@ -21,7 +21,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from headrace.clock import SECOND, show_duration
-from headrace.codec.registry.files import FOLDER, Registry, Version
+from headrace.codec.registry.files import FOLDER, SchemaFiles, Version
 from headrace.config.config import Config, names
 from headrace.config.config import load as load_config
 from headrace.config.row import FILE
@@ -114,9 +114,9 @@ class Project:
         return self._plan
 
     @property
-    def registry(self) -> Registry:
+    def registry(self) -> SchemaFiles:
         """The versions of the streams' schemas, kept beside headrace.toml."""
-        return Registry(self.config.root / FOLDER)
+        return SchemaFiles(self.config.root / FOLDER)
 
     def check_schemas(self) -> tuple[Version, ...]:
         """The version each stream's schema has or would get; a change that breaks the compatibility is refused.

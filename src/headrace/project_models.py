@@ -15,7 +15,7 @@ from headrace.batch import loaded
 from headrace.clock import Clock, SystemClock
 from headrace.config.config import models_folder
 from headrace.errors import DataError, shown
-from headrace.models.columns import Column, differences, refuse_differences
+from headrace.models.columns import ModelColumn, differences, refuse_differences
 from headrace.models.manifest import Manifest, Output
 from headrace.models.trial import try_out
 from headrace.plan.model_inputs import FittingModels, inputs_of
@@ -105,13 +105,13 @@ def add_model(  # noqa: PLR0913
     return made
 
 
-def _training_set(folder: Path, columns: tuple[Column, ...]) -> dict[str, Any]:
+def _training_set(folder: Path, columns: tuple[ModelColumn, ...]) -> dict[str, Any]:
     """What a manifest keeps of a training set, once its columns are known to be those of the plan."""
     from headrace.training.manifest import FILE, read_manifest
 
     told = read_manifest(folder)
     kinds = {each.name: each.type for each in columns}
-    trained = [Column(name, kinds.get(name, ""), made["fingerprint"]) for name, made in told["features"].items()]
+    trained = [ModelColumn(name, kinds.get(name, ""), made["fingerprint"]) for name, made in told["features"].items()]
     refuse_differences(differences(trained, columns), f"A model trained on {shown(str(folder))}")
     digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()[:12]
     kept = {name: told[name] for name in ("created_at", "plan", "asked", "spine", "lake") if name in told}

@@ -25,7 +25,7 @@ from headrace.log.memory import MemoryLog
 from headrace.log.record import Record
 from headrace.meaning.exact import Key, Mode
 from headrace.meaning.message import MessageWriter
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.meaning.verdict import VERDICTS, Judgement
 from headrace.plan.build import build
 from headrace.plan.model import Plan
@@ -140,7 +140,7 @@ def _length(by: Any) -> int:
 class Run:
     """What a list of records, and rows of dimensions, mean under some definitions."""
 
-    outcome: Outcome
+    outcome: ReferenceResult
     tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
 
     @property
@@ -266,7 +266,7 @@ def run(
             raise DataError("bad-record", message, got=shown(given.topic), hint=did_you_mean(given.topic, streams))
         counter = offsets.setdefault((given.topic, given.partition), count())
         placed.append(replace(given, offset=next(counter)) if given.offset < 0 else given)
-    return Run(Outcome(plan, placed), _tables(plan, tables or {}))
+    return Run(ReferenceResult(plan, placed), _tables(plan, tables or {}))
 
 
 def _tables(plan: Plan, given: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, list[Row]]:

@@ -17,7 +17,7 @@ from headrace.aggregate import (
     Distinct,
     Earliest,
     Event,
-    Events,
+    EventList,
     Frequent,
     Greatest,
     Latest,
@@ -26,7 +26,7 @@ from headrace.aggregate import (
     Moments,
     Monoid,
     Quantiles,
-    Span,
+    TimeSpan,
     Total,
     aggregate,
 )
@@ -65,9 +65,9 @@ AGGREGATE_CASES: list[Aggregate] = [
 ]
 
 MONOID_CASES: list[tuple[Monoid, Type]] = [
-    *((made(), kind) for made in (Count, Span) for kind in TYPES),
+    *((made(), kind) for made in (Count, TimeSpan) for kind in TYPES),
     *((made(kind), kind) for made in (Total, Moments, Quantiles) for kind in NUMBERS),
-    *((made(kind), kind) for made in (Least, Greatest, Earliest, Latest, Distinct, Events) for kind in TYPES),
+    *((made(kind), kind) for made in (Least, Greatest, Earliest, Latest, Distinct, EventList) for kind in TYPES),
     *((LatestN(kind, 3), kind) for kind in TYPES),
     *((Frequent(kind, 10), kind) for kind in TYPES if not isinstance(kind, Float)),
     *((Decayed(kind, 7_000_000), kind) for kind in NUMBERS),

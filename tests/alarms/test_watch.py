@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from headrace.alarms import Seen, StreamWatch
+from headrace.alarms import PartitionCounts, StreamWatch
 from headrace.alarms.rate import RateWatch, Rule
 from headrace.clock import HOUR, MINUTE, SECOND
 
@@ -142,7 +142,7 @@ def test_what_is_remembered_is_bounded():
 
 
 def seen(partition, at, read=1_000, late=0, future=0):
-    return Seen(partition, read, late, future, first=at, last=at, least=at, greatest=at)
+    return PartitionCounts(partition, read, late, future, first=at, last=at, least=at, greatest=at)
 
 
 def test_a_partition_is_compared_with_itself_and_not_with_its_neighbour():
@@ -168,8 +168,8 @@ def test_a_partition_is_compared_with_itself_and_not_with_its_neighbour():
 )
 def test_arrival_times_that_go_back_are_an_alarm_between_batches_and_within_one(first, second, by):
     watch = StreamWatch("payments")
-    watch.batch([Seen(0, 5, 0, 0, *first)])
-    watch.batch([Seen(0, 5, 0, 0, *second), Seen(1, 5, 0, 0, *first)])
+    watch.batch([PartitionCounts(0, 5, 0, 0, *first)])
+    watch.batch([PartitionCounts(0, 5, 0, 0, *second), PartitionCounts(1, 5, 0, 0, *first)])
     found = watch.alarms()
     assert [alarm.kind for alarm in found] == (["arrival_went_back"] if by else [])
     assert [alarm.partition for alarm in found] == ([0] if by else [])

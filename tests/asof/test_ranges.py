@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.aggregate.columns.range_folds import Tree
-from headrace.aggregate.columns.ranges import Chosen, ragged
+from headrace.aggregate.columns.ranges import RowRanges, ragged
 from headrace.aggregate.columns.ranks import Ranks
 from headrace.asof.timeline import Timeline
 
@@ -54,7 +54,7 @@ def test_the_kth_number_is_that_of_the_sorted_places_of_a_row(
         for first, last in pairwise(start.tolist())
     ]
     k = np.array([len(each) // 2 for each in whole], dtype=np.int64)
-    found = Ranks(np.array(drawn, dtype=np.int64), 21).kth(Chosen(start, low, high), k)
+    found = Ranks(np.array(drawn, dtype=np.int64), 21).kth(RowRanges(start, low, high), k)
     assert found.tolist() == [each[len(each) // 2] for each in whole]
 
 

@@ -19,7 +19,7 @@ from headrace.log.record import Record
 from headrace.meaning.equality import differences
 from headrace.meaning.event import Event
 from headrace.meaning.exact import Mode
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from headrace.testing import record
 from tests.asof.told import answered
@@ -80,7 +80,7 @@ kinds: View = hr.view(
 )
 
 
-def wrong(outcome: Outcome, view: View, moments: Sequence[tuple[int, ...]], mode: Mode) -> list[str]:
+def wrong(outcome: ReferenceResult, view: View, moments: Sequence[tuple[int, ...]], mode: Mode) -> list[str]:
     """What differs from the reference, over all keys and one that has no events, at these moments."""
     keys = [*outcome.keys(view), ("nobody",) if len(view.by) == 1 else (0, True)]
     rows = [(key, moment[0], None) for key in keys for moment in moments]
@@ -96,14 +96,14 @@ def wrong(outcome: Outcome, view: View, moments: Sequence[tuple[int, ...]], mode
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 @given(records=streams, moments=st.lists(times, min_size=1, max_size=8))
 def test_values_are_the_references(view: View, mode: Mode, records: list[Record], moments: list[int]) -> None:
-    outcome = Outcome(build([view]), records)
+    outcome = ReferenceResult(build([view]), records)
     assert wrong(outcome, view, [(t,) for t in moments], mode) == []
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_many_keys_and_moments_at_once_are_the_references(view: View, mode: Mode) -> None:
-    outcome = Outcome(build([view]), seeded(5, cases=12, size=60))
+    outcome = ReferenceResult(build([view]), seeded(5, cases=12, size=60))
     moments = [(BASE + step * 97 * SECOND + step,) for step in range(0, 50, 3)]
     assert wrong(outcome, view, moments, mode) == []
 
@@ -116,14 +116,14 @@ def test_an_event_dated_ahead_within_the_clock_skew_is_zero_seconds_ago() -> Non
         by="card",
         features={"last": hr.time_since_last(over="1h"), "first": hr.time_since_first(over="1h")},
     )
-    outcome, t = Outcome(build([view]), given), BASE + 5 * SECOND
+    outcome, t = ReferenceResult(build([view]), given), BASE + 5 * SECOND
     assert answered(outcome, view, [(("a",), t, None)], "as_known") == [{"last": 0.0, "first": 0.0}]
     assert wrong(outcome, view, [(t,)], "as_known") == []
 
 
 def test_the_parts_in_which_moments_are_worked_through_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(values, "MOST_PAIRS", 3)
-    outcome = Outcome(build([every_aggregate]), seeded(6, cases=6, size=40))
+    outcome = ReferenceResult(build([every_aggregate]), seeded(6, cases=6, size=40))
     assert wrong(outcome, every_aggregate, [(BASE + step * MINUTE,) for step in range(0, 40, 4)], "as_known") == []
 
 
@@ -152,7 +152,7 @@ def test_every_type_of_value_is_as_the_reference_has_it(data: st.DataObject) -> 
         for number in range(data.draw(st.integers(0, 12)))
     ]
     # Everything was imported with an arrival of its own: what is late by it counts all the same.
-    outcome = Outcome(build([kinds]), records)
+    outcome = ReferenceResult(build([kinds]), records)
     for mode in MODES:
         assert wrong(outcome, kinds, [(BASE + 62 * MINUTE,), (BASE + 30 * MINUTE,)], mode) == []
 
@@ -160,7 +160,7 @@ def test_every_type_of_value_is_as_the_reference_has_it(data: st.DataObject) -> 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 @given(records=streams)
 def test_a_rows_own_event_counts_with_all_that_stand_before_it_in_the_log(view: View, records: list[Record]) -> None:
-    outcome = Outcome(build([view]), records)
+    outcome = ReferenceResult(build([view]), records)
     rows = [(key, event.arrived_at, event) for key in outcome.keys(view) for event in outcome.events(view, key)]
     if not rows:
         return
@@ -181,7 +181,7 @@ def test_of_events_that_arrived_together_those_up_to_the_rows_own_place_count() 
         )
         for bit, (partition, offset) in enumerate(places)
     ]
-    outcome = Outcome(build([every_window]), made)
+    outcome = ReferenceResult(build([every_window]), made)
     events = sorted(outcome.events(every_window, ("a",)), key=lambda event: event.place)
     found = answered(outcome, every_window, [(("a",), at + SECOND, event) for event in events], "as_known")
     assert [each["trailing_sum"] for each in found] == [1, 3, 7, 15]
@@ -194,7 +194,7 @@ def test_as_it_happened_a_rows_own_event_counts_and_no_other_of_its_time() -> No
         record(payments, id="same", card="a", cents=2, at=at, arrived_at=at),
         record(payments, id="before", card="a", cents=4, at=at - SECOND, arrived_at=at + MINUTE),
     ]
-    outcome = Outcome(build([every_window]), made)
+    outcome = ReferenceResult(build([every_window]), made)
     (own,) = [event for event in outcome.events(every_window, ("a",)) if event.event_id == "own"]
     (found,) = answered(outcome, every_window, [(("a",), at, own)], "as_happened")
     assert found["trailing_sum"] == 5
@@ -214,7 +214,7 @@ def test_no_event_counts_before_it_arrived_as_known_nor_before_it_happened_as_ha
         )
         for number in range(300)
     ]
-    outcome = Outcome(build([every_window]), records)
+    outcome = ReferenceResult(build([every_window]), records)
     events: list[Event] = outcome.events(every_window, ("a",))
     for event in events:
         for mode, moment in (("as_known", event.arrived_at), ("as_happened", event.event_time)):
@@ -231,7 +231,7 @@ def test_a_pause_of_the_gap_goes_on_with_a_session_and_a_longer_one_ends_it() ->
         for card, (first, second) in pauses.items()
         for number, moment in enumerate((at, at + first, at + first + second))
     ]
-    outcome = Outcome(build([every_window]), made)
+    outcome = ReferenceResult(build([every_window]), made)
     ends = {card: at + first + second for card, (first, second) in pauses.items()}
     rows = [((card,), end + later, None) for card, end in ends.items() for later in (1, gap, gap + 1)]
     found = [each["session"] for each in answered(outcome, every_window, rows, "as_known")]
@@ -245,7 +245,7 @@ def test_a_session_goes_on_over_an_event_that_is_still_under_way() -> None:
         for card, last in (("a", gap), ("b", gap + 1))
         for pause in (0, 1, last)  # the second arrives an hour later
     ]
-    outcome = Outcome(build([every_window]), made)
+    outcome = ReferenceResult(build([every_window]), made)
     rows = [((card,), at + gap + 2, None) for card in "ab"]
     assert [each["session"] for each in answered(outcome, every_window, rows, "as_known")] == [2, 1]
 
@@ -273,13 +273,13 @@ def test_a_value_of_events_under_way_counts_as_distinct_once_where_it_is_seen_ag
         record(payments, id=f"other{place}", card="b", country="DE", at=at + place, arrived_at=at + place)
         for place in range(60)
     ]
-    outcome = Outcome(build([every_aggregate]), made)
+    outcome = ReferenceResult(build([every_aggregate]), made)
     moments = [at + later * SECOND + 1 for later in (0, 10, 20, 30, 40, 89, 90)]
     found = answered(outcome, every_aggregate, [(("a",), t, None) for t in moments], "as_known")
     assert [each["distinct"] for each in found] == [1, 2, 3, 3, 4, 4, 4]
     assert [each["count"] for each in found] == [1, 2, 3, 4, 5, 5, 9]
 
 
-def _counts(outcome: Outcome, moment: int, mode: Any) -> int:
+def _counts(outcome: ReferenceResult, moment: int, mode: Any) -> int:
     (found,) = answered(outcome, every_window, [(("a",), moment, None)], mode)
     return int(found["lifetime"])

@@ -10,18 +10,18 @@ import pyarrow as pa
 
 from headrace.aggregate.columns import carried
 from headrace.asof.query import question
-from headrace.asof.values import Events, Moments, Places, answers
+from headrace.asof.values import EventColumns, QueryMoments, RecordPositions, answers
 from headrace.define.view import View
 from headrace.meaning.event import Event
 from headrace.meaning.exact import Key, Mode
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.types.field_types import List, Struct, Timestamp, Type
 
 Row = tuple[Key, int, Event | None]
 """A key, a time, and the event that the row is, where it is one."""
 
 
-def answered(outcome: Outcome, view: View, rows: Sequence[Row], mode: Mode) -> list[dict[str, Any]]:
+def answered(outcome: ReferenceResult, view: View, rows: Sequence[Row], mode: Mode) -> list[dict[str, Any]]:
     """Every feature of a view for each row, as plain values."""
     asked, eaten = question([view], mode)
     keys = sorted({*outcome.keys(view), *(key for key, _, _ in rows)})
@@ -29,7 +29,7 @@ def answered(outcome: Outcome, view: View, rows: Sequence[Row], mode: Mode) -> l
     held = [(number[key], event) for key in keys for event in outcome.events(view, key)]
     # The order in which events are handed over must not matter.
     held.sort(key=lambda each: hash(each[1].event_id))
-    events = Events(
+    events = EventColumns(
         _whole([key for key, _ in held]),
         _whole([event.event_time for _, event in held]),
         _places([event for _, event in held]),
@@ -40,7 +40,7 @@ def answered(outcome: Outcome, view: View, rows: Sequence[Row], mode: Mode) -> l
         pa.array([event.event_id for _, event in held], pa.string()),
     )
     own = [event for _, _, event in rows if event is not None]
-    moments = Moments(
+    moments = QueryMoments(
         _whole([number[key] for key, _, _ in rows]), _whole([t for _, t, _ in rows]), _places(own) if own else None
     )
     found = answers(asked, events, moments)
@@ -56,8 +56,8 @@ def _whole(numbers: Sequence[int]) -> Any:
     return np.array(numbers, dtype=np.int64)
 
 
-def _places(events: Sequence[Event]) -> Places:
-    return Places(*(_whole([event.place[part] for event in events]) for part in range(3)))
+def _places(events: Sequence[Event]) -> RecordPositions:
+    return RecordPositions(*(_whole([event.place[part] for event in events]) for part in range(3)))
 
 
 def _plain(kind: Type, cell: Any) -> Any:

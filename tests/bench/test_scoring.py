@@ -33,7 +33,7 @@ from headrace.read.reader import Reader
 from headrace.scoring.features import EventFeatures
 from headrace.scoring.stream_scoring import StreamScoring
 from headrace.serve.dimensions import Dimensions
-from headrace.serve.scoring.route import Asked
+from headrace.serve.scoring.route import ScoreBody
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.tiles.changelog import ProgressRow
@@ -101,7 +101,7 @@ def test_drawn_rows_have_fewer_payments_in_shorter_windows_and_no_amounts_where_
 def test_a_request_for_a_score_is_one_that_serving_takes():
     (request,) = bodies(["card-7"])
     assert request.raw.startswith(b"POST /v1/score/fraud HTTP/1.1\r\n")
-    assert msgspec.json.decode(request.body, type=Asked).key == {"card": "card-7"}
+    assert msgspec.json.decode(request.body, type=ScoreBody).key == {"card": "card-7"}
 
 
 def answer(score=0.25, version=1, count=3):

@@ -13,7 +13,7 @@ from headrace.config import config as configuration
 from headrace.config.config import names
 from headrace.ingest.dead_letters.lock import locked
 from headrace.meaning.verdict import REPLAY_OF
-from headrace.spark.dead_letter import Letter
+from headrace.spark.dead_letter import DeadLetter
 from headrace.topics import open_log
 
 ARRIVED = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z
@@ -21,7 +21,7 @@ GOOD = b'{"id":"p1","card":"42","amount":10.0,"country":"DE","at":"2026-01-01T12
 
 
 def letter(offset, value, verdict="invalid", reason="country is required", key=b"42", headers=()):
-    return Letter(0, offset, ARRIVED + offset, verdict, reason, key, value, headers, len(value or b""))
+    return DeadLetter(0, offset, ARRIVED + offset, verdict, reason, key, value, headers, len(value or b""))
 
 
 LETTERS = [

@@ -29,7 +29,7 @@ from headrace.errors import ProjectError
 from headrace.log.record import Record
 from headrace.processes import process_identity, state_folder
 from headrace.supervisor import services, stack, up
-from headrace.supervisor.child import Child, start_child
+from headrace.supervisor.child import ChildCommand, start_child
 from headrace.topics import open_log, topics
 from tests.moments import refuse_numbers_in
 
@@ -368,7 +368,7 @@ def small(monkeypatch) -> Callable[..., None]:
     """Let `up` start a small program instead of the pipeline and serving."""
 
     def instead(program: str, ready: dict[str, object] | None = HERE) -> None:
-        child = Child("serve", [sys.executable, "-S", "-c", program], lambda *_: ready)
+        child = ChildCommand("serve", [sys.executable, "-S", "-c", program], lambda *_: ready)
         monkeypatch.setattr(stack, "children", lambda *_, **__: [child])
 
     return instead
@@ -379,7 +379,7 @@ def wanted(shop: configuration.Config) -> set[str]:
     return {topic.name for topic in topics(plan, configuration.names(shop), shop.log.partitions)}
 
 
-def interrupt_when_ready(where: state_folder.Place, number: int) -> threading.Thread:
+def interrupt_when_ready(where: state_folder.StateFolder, number: int) -> threading.Thread:
     """Send this process a signal as soon as `up` says that it is ready."""
 
     def wait() -> None:
@@ -449,7 +449,7 @@ def test_up_refuses_a_port_that_is_taken_before_it_starts_anything(shop, ask, sm
 def test_up_ends_what_a_killed_one_left_behind(shop, ask, small):
     small(SLEEPS)
     where = state_folder.place(shop)
-    left = start_child(Child("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
+    left = start_child(ChildCommand("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
     assert left.identity is not None
     state_folder.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
     thread = interrupt_when_ready(where, signal.SIGTERM)
@@ -503,7 +503,7 @@ def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, stat
         log.create_topic("headrace.status", compacted=True)
         log.append("headrace.status", json.dumps({"alarms": [alarm]}).encode(), key=b"process.spark")
     running = start_child(
-        Child("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), state_folder.place(shop)
+        ChildCommand("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), state_folder.place(shop)
     )
     assert running.identity is not None
     try:

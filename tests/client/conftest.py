@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client import Waiting
+from headrace.client import RetryClock
 from headrace.serve.http_server import serve
 from headrace.serve.server import listening
 from tests.serve.conftest import World
@@ -164,4 +164,4 @@ class Calm:
 
     def __init__(self, chance: float = 0.5) -> None:
         self.naps: list[float] = []
-        self.waiting = Waiting(lambda: chance, self.naps.append, lambda: sum(self.naps))
+        self.waiting = RetryClock(lambda: chance, self.naps.append, lambda: sum(self.naps))

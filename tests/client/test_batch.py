@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 import pytest
 
 import headrace as hr
-from headrace.client import Answer, Refused
+from headrace.client import FeatureAnswer, Refused
 from headrace.config.serve_settings import ServeSettings
 from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.serve.access import Access, ApiKey, digest_of
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from tests.client.conftest import Calm, fill, running
 from tests.serve.conftest import World, habits, pace, users
 
@@ -38,8 +38,8 @@ def test_many_keys_are_many_requests_and_one_list(client):
 
 def test_a_key_that_is_none_is_refused_in_its_place(client):
     first, second, third = client.features("shops", keys=[(1, True, "ann"), ("one", True, "ann"), (2, True, "ann")])
-    assert isinstance(first, Answer)
-    assert isinstance(third, Answer)
+    assert isinstance(first, FeatureAnswer)
+    assert isinstance(third, FeatureAnswer)
     assert isinstance(second, Refused)
     assert (second.view, second.key, second.error.code) == ("shops", ["one", "true", "ann"], "bad-request")
     assert isinstance(second.error, DataError)
@@ -138,7 +138,7 @@ def test_coroutines_ask_for_several_too(client, url):
 
 def test_a_key_of_the_server_lets_a_client_in_and_no_other():
     secret = "the-key-of-this-test-alone"
-    terms = Terms(Access([ApiKey("reader", frozenset({"read"}), digest_of(secret))]))
+    terms = ServerOptions(Access([ApiKey("reader", frozenset({"read"}), digest_of(secret))]))
     with running(fill(World(terms=terms))) as url:
         with hr.Client(url, api_key=secret) as client:
             assert client.features("users", "ann").features["clicks_1h"] == 2

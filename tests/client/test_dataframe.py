@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from headrace.client import Answer
+from headrace.client import FeatureAnswer
 from headrace.client.dataframe import frame_of
 from headrace.errors import DataError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def answers(*values: Any, key: str = "user", name: str = "x", as_of: datetime | None = NOW) -> list[Answer]:
+def answers(*values: Any, key: str = "user", name: str = "x", as_of: datetime | None = NOW) -> list[FeatureAnswer]:
     fresh = None if as_of is None else 0.0
     return [
-        Answer(
+        FeatureAnswer(
             "users", {key: f"u{number}"}, {name: value}, NOW, as_of, as_of, fresh, False, as_of is None, "micro-batch"
         )
         for number, value in enumerate(values)

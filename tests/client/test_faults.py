@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.client.batch import TOGETHER
 from headrace.client.connection import Reply
-from headrace.client.retry import FIRST, LONGEST, READ, Patience, Waiting, asked
+from headrace.client.retry import FIRST, LONGEST, READ, Patience, RetryClock, asked
 from headrace.errors import DataError, DefinitionError, HeadraceError, MachineError
 from tests.client.conftest import Calm, Scripted, dripping, port_of, running, scripted, until
 from tests.serve.conftest import World
@@ -124,7 +124,7 @@ def test_events_do_not_go_over_a_connection_that_may_be_gone():
 def test_pauses_are_random_below_a_doubling_bound_and_all_ends_in_time(chances, retries, within):
     naps: list[float] = []
     rest = iter(chances)
-    waiting = Waiting(lambda: next(rest), naps.append, lambda: sum(naps))
+    waiting = RetryClock(lambda: next(rest), naps.append, lambda: sum(naps))
     reply = asked(lambda _: Reply(503, b""), "http://here", Patience(1, retries, within), READ, waiting)
     assert reply.status == 503
     assert len(naps) <= retries
@@ -167,7 +167,7 @@ def test_a_server_that_comes_back_while_it_is_asked_is_found(filled):
     back = World(log=filled.log)
     back.serving.filler.step()
     server, entered = running(back, port_of(url)), list[str]()
-    waiting = Waiting(sleep=lambda _: None if entered else entered.append(server.__enter__()))
+    waiting = RetryClock(sleep=lambda _: None if entered else entered.append(server.__enter__()))
     try:
         with hr.Client(url, waiting=waiting) as client:
             assert client.features("users", "ann").features["clicks_1h"] == 2

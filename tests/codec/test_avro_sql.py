@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headrace.codec.json.read import Decoded, Fault
-from headrace.codec.wire import Laid, Layout, OwnSchema, Written, decoder, encoder, framed
+from headrace.codec.json.read import Decoded, RecordFault
+from headrace.codec.wire import Laid, OwnSchema, RecordLayout, Written, decoder, encoder, framed
 from headrace.codec.writers import Writers, writers_of
 from headrace.errors import ConfigError
 from headrace.types.field_types import schema_of
@@ -39,7 +39,7 @@ class Listed:
     def ids(self, subject: str) -> tuple[int, ...]:
         return self.told
 
-    def writer(self, subject: str, layout: Layout) -> tuple[int, str]:
+    def writer(self, subject: str, layout: RecordLayout) -> tuple[int, str]:
         raise NotImplementedError
 
 
@@ -50,7 +50,7 @@ class Unreachable(Listed):
 
 
 def by_spark(
-    spark: SparkSession, stream: Layout, values: list[bytes | None], writers: Writers | None = None
+    spark: SparkSession, stream: RecordLayout, values: list[bytes | None], writers: Writers | None = None
 ) -> list[Decoded]:
     """Decode with `spark.decode`, in the order given."""
     import pyarrow as pa
@@ -65,7 +65,9 @@ def by_spark(
     rows = table["row"].cast(with_micros(table["row"].type)).to_pylist()
     found = dict(zip(table["i"].to_pylist(), zip(rows, table["fault"].to_pylist(), strict=True), strict=True))
     assert sorted(found) == list(range(len(values)))
-    return [Decoded(row, Fault(**fault) if fault else None) for row, fault in (found[i] for i in range(len(values)))]
+    return [
+        Decoded(row, RecordFault(**fault) if fault else None) for row, fault in (found[i] for i in range(len(values)))
+    ]
 
 
 def cases(maker: Maker, writers: dict[int, dict[str, Any]], count: int) -> list[bytes]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headrace.codec.json import rules
-from headrace.codec.json.read import Decoded, Fault, decoder
+from headrace.codec.json.read import Decoded, RecordFault, decoder
 from headrace.codec.json.sql import json_sql
 from headrace.types.field_types import Struct, Timestamp, schema_of
 from tests.codec.generate import EVERYTHING, cases
@@ -43,7 +43,9 @@ def by_spark(spark: SparkSession, schema: Struct, values: list[bytes | None]) ->
     rows = table["row"].cast(with_micros(table["row"].type)).to_pylist()
     found = dict(zip(table["i"].to_pylist(), zip(rows, table["fault"].to_pylist(), strict=True), strict=True))
     assert sorted(found) == list(range(len(values)))
-    return [Decoded(row, Fault(**fault) if fault else None) for row, fault in (found[i] for i in range(len(values)))]
+    return [
+        Decoded(row, RecordFault(**fault) if fault else None) for row, fault in (found[i] for i in range(len(values)))
+    ]
 
 
 def exact(decoded: Decoded) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from headrace.codec.registry import files as module
-from headrace.codec.registry.files import Registry, fingerprint
+from headrace.codec.registry.files import SchemaFiles, fingerprint
 from headrace.errors import SchemaError
 from headrace.types.field_types import Struct, schema_of
 from tests.codec.strategies import schemas
@@ -22,13 +22,13 @@ TWO = schema_of({"card": str, "amount": float, "country": str | None})
 
 
 def test_a_registered_schema_comes_back(tmp_path: Path):
-    registry = Registry(tmp_path / "schemas")
+    registry = SchemaFiles(tmp_path / "schemas")
     assert registry.latest("payments") is None
     assert registry.versions("payments") == []
     assert registry.streams() == []
     registry.register("payments", ONE, "full")
     registry.register("payments", TWO)
-    again = Registry(tmp_path / "schemas")
+    again = SchemaFiles(tmp_path / "schemas")
     assert again.versions("payments") == [1, 2]
     assert again.streams() == ["payments"]
     assert (again.get("payments", 1).schema, again.get("payments", 1).compatibility) == (ONE, "full")
@@ -38,7 +38,7 @@ def test_a_registered_schema_comes_back(tmp_path: Path):
 
 
 def test_the_newest_schema_again_is_the_same_version(tmp_path: Path):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     first = registry.register("payments", ONE)
     assert registry.register("payments", ONE, "full") == first
     assert registry.versions("payments") == [1]
@@ -46,7 +46,7 @@ def test_the_newest_schema_again_is_the_same_version(tmp_path: Path):
 
 def test_a_file_holds_nothing_that_depends_on_when_or_where(tmp_path: Path):
     for folder in ("a", "b"):
-        Registry(tmp_path / folder).register("payments", ONE)
+        SchemaFiles(tmp_path / folder).register("payments", ONE)
     files = [(tmp_path / folder / "payments" / "1.json").read_bytes() for folder in ("a", "b")]
     assert files[0] == files[1]
     assert json.loads(files[0]) == {
@@ -59,7 +59,7 @@ def test_a_file_holds_nothing_that_depends_on_when_or_where(tmp_path: Path):
 
 
 def test_an_incompatible_change_is_refused_and_shown(tmp_path: Path):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     registry.register("payments", ONE)
     with pytest.raises(SchemaError) as error:
         registry.register("payments", schema_of({"card": int, "amount": float, "country": str, "note": str | None}))
@@ -72,7 +72,7 @@ def test_an_incompatible_change_is_refused_and_shown(tmp_path: Path):
 
 
 def test_a_schema_is_held_to_every_version_and_not_only_the_last(tmp_path: Path):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     registry.register("payments", schema_of({"a": int, "b": str}))
     registry.register("payments", schema_of({"a": int}))
     with pytest.raises(SchemaError, match=r"version 1: `~ b string -> integer`"):
@@ -80,14 +80,14 @@ def test_a_schema_is_held_to_every_version_and_not_only_the_last(tmp_path: Path)
 
 
 def test_with_compatibility_none_history_starts_anew(tmp_path: Path):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     registry.register("payments", schema_of({"a": int}))
     registry.register("payments", schema_of({"a": str}), "none")
     assert registry.register("payments", schema_of({"a": str, "b": int | None})).number == 3
 
 
 def test_the_tenth_version_comes_after_the_ninth(tmp_path: Path):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     fields: dict[str, Any] = {"a": int}
     for number in range(11):
         fields[f"f{number}"] = str | None
@@ -99,7 +99,7 @@ def test_the_tenth_version_comes_after_the_ninth(tmp_path: Path):
 
 
 def test_an_unknown_version_lists_the_known_ones(tmp_path: Path):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     registry.register("payments", ONE)
     with pytest.raises(SchemaError) as error:
         registry.get("payments", 7)
@@ -109,14 +109,14 @@ def test_an_unknown_version_lists_the_known_ones(tmp_path: Path):
 @pytest.mark.parametrize("name", ["../x", "", "a/b", ".", "x" * 1_000_000, None, 5])
 def test_a_name_that_is_no_name_never_becomes_a_path(tmp_path: Path, name: Any):
     with pytest.raises(SchemaError) as error:
-        Registry(tmp_path).register(name, ONE)
+        SchemaFiles(tmp_path).register(name, ONE)
     assert error.value.code == "bad-name"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_level_is_refused_even_for_the_first_version(tmp_path: Path):
     with pytest.raises(SchemaError) as error:
-        Registry(tmp_path).register("payments", ONE, "backwards")
+        SchemaFiles(tmp_path).register("payments", ONE, "backwards")
     assert error.value.code == "bad-argument"
 
 
@@ -135,7 +135,7 @@ def test_an_unknown_level_is_refused_even_for_the_first_version(tmp_path: Path):
     ],
 )
 def test_a_version_that_was_changed_by_hand_is_refused(tmp_path: Path, damage: Any):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     registry.register("payments", ONE)
     file = tmp_path / "payments" / "1.json"
     file.write_bytes(damage(file.read_text()).encode("utf-8", "surrogateescape"))
@@ -146,7 +146,7 @@ def test_a_version_that_was_changed_by_hand_is_refused(tmp_path: Path, damage: A
 
 
 def test_a_crash_before_the_link_leaves_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
 
     def crash(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -175,7 +175,7 @@ def test_of_two_that_register_at_once_each_gets_its_own_version(tmp_path: Path, 
     found: list[int] = []
     wanted = [schema_of({"a": int, name: str | None}) for name in ("x", "y")]
     threads = [
-        threading.Thread(target=lambda schema=schema: found.append(Registry(tmp_path).register("s", schema).number))
+        threading.Thread(target=lambda schema=schema: found.append(SchemaFiles(tmp_path).register("s", schema).number))
         for schema in wanted
     ]
     for thread in threads:

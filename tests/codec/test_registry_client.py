@@ -17,7 +17,7 @@ import headrace as hr
 from headrace.codec.registry import client as registry_client
 from headrace.codec.registry import http as registry_http
 from headrace.codec.registry.client import RegistryClient
-from headrace.codec.registry.files import Registry
+from headrace.codec.registry.files import SchemaFiles
 from headrace.codec.registry.ids import ProjectIds, check_subject
 from headrace.codec.wire import Laid, Written, decoder, encoder, own_text, schema_id
 from headrace.config.settings import RegistryAccess
@@ -267,7 +267,7 @@ def test_a_schema_the_registry_would_turn_away_is_refused_at_check(server: Regis
 
 def test_the_projects_own_registry_has_a_number_for_every_version(tmp_path: Path):
     first, second = schema_of({"n": int}), schema_of({"n": int, "note": str | None})
-    registry = Registry(tmp_path)
+    registry = SchemaFiles(tmp_path)
     registry.register("clicks", first)
     registry.register("clicks", second)
     ids = ProjectIds(tmp_path, ())

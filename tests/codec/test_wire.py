@@ -17,7 +17,7 @@ from headrace.codec.formats import FORMATS
 from headrace.codec.wire import decoder, encoder, framed, own_text, schema_id
 from headrace.config.config import Names
 from headrace.errors import DefinitionError, SchemaError
-from headrace.ingest.send.delivery import Wish, send
+from headrace.ingest.send.delivery import SendOptions, send
 from headrace.ingest.send.pipe import open_source
 from headrace.log import MemoryLog
 from headrace.meaning.verdict import judge
@@ -178,7 +178,7 @@ def test_rows_of_a_file_are_sent_in_the_streams_format(format: str, tmp_path: Pa
     log.create_topic("payments")
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(ROW) + "\n")
-    for wish in (Wish(), Wish(rebase=True), Wish(raw=True)):
+    for wish in (SendOptions(), SendOptions(rebase=True), SendOptions(raw=True)):
         send(open_source(str(file)), stream, log, "payments", wish=wish)
     plain, moved, raw = (found.value for found in logged(log, stream))
     assert row_of(stream, plain)["id"] == "p1"

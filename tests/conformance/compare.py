@@ -20,7 +20,7 @@ from headrace.define.view import View
 from headrace.meaning.equality import close
 from headrace.meaning.event import Event, Place
 from headrace.meaning.exact import Key
-from headrace.meaning.reference import Outcome, contributing
+from headrace.meaning.reference import ReferenceResult, contributing
 from headrace.plan.model import Partial, TileSet
 from headrace.read.reader import Reader
 from headrace.tiles.changelog import TileRow
@@ -60,7 +60,7 @@ class Meaning:
 
     def __init__(self, world: World) -> None:
         self.plan = world.plan
-        self.outcome = Outcome(world.plan, world.records)
+        self.outcome = ReferenceResult(world.plan, world.records)
         self._cases = cases_by_key(world.cases)
         self._tiles: dict[str, dict[Identity, dict[str, Any]]] = {}
         self._contents: dict[str, dict[Identity, Content]] = {}
@@ -101,7 +101,7 @@ class Meaning:
         return dict(found)
 
     @cached_property
-    def settled(self) -> Outcome:
+    def settled(self) -> ReferenceResult:
         """The same, but known from the beginning of time: a store that has everything can then be asked about any t."""
         made = copy.copy(self.outcome)
         made.judged = {

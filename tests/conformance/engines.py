@@ -129,7 +129,7 @@ def batch_over_the_lake(world: World, session: SparkSession) -> dict[str, Pairs]
 @cache
 def late_lane(world: World, session: SparkSession) -> tuple[dict[str, Pairs], dict[str, Any]]:
     """What the late lane publishes after every batch of an archive, and the lakes in the end; made once."""
-    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
 
     log = MemoryLog()
     lanes: dict[str, LateLane] = {}
@@ -139,7 +139,7 @@ def late_lane(world: World, session: SparkSession) -> tuple[dict[str, Pairs], di
             if tile_set.id not in lanes:
                 log.create_topic(tile_set.id, compacted=True)
                 file = world.folder / "late" / f"{tile_set.id}.json"
-                lanes[tile_set.id] = LateLane(tile_set, Run(FIRST_RUN, None, PARTITIONS), tile_set.id, file)
+                lanes[tile_set.id] = LateLane(tile_set, LateLaneRun(FIRST_RUN, None, PARTITIONS), tile_set.id, file)
         for name, lake in lakes.items():
             mine = [lane for lane in lanes.values() if lane.tile_set.stream.name == name]
             publish_lanes(mine, lake, log, session)
@@ -203,7 +203,7 @@ def real_time(world: World, session: SparkSession) -> dict[str, Pairs]:
 def hand_over_halfway(world: World, session: SparkSession) -> dict[str, Pairs]:
     """A second run of every tile set: a batch over half of the lake, a stream from there on, and its late lane."""
     from headrace.spark.backfill.backfill import Ground, complete, fill, hand_over
-    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
     from headrace.spark.pipeline.runs import Runs
     from headrace.spark.source import register
 
@@ -223,7 +223,7 @@ def hand_over_halfway(world: World, session: SparkSession) -> dict[str, Pairs]:
     for query in [started(world, session, each, 900, begun=begun[each.id]) for each in world.plan.tile_sets]:
         finished(query)
     for each in world.plan.tile_sets:
-        run = Run(begun[each.id].run, begun[each.id], PARTITIONS)
+        run = LateLaneRun(begun[each.id].run, begun[each.id], PARTITIONS)
         lane = LateLane(each, run, f"changelog.{each.id}", world.folder / f"late.{each.id}")
         publish_lanes([lane], lakes[each.stream.name], world.log, session)
     return {each.id: written(world.log, f"changelog.{each.id}") for each in world.plan.tile_sets}

@@ -44,13 +44,13 @@ def started(
     """A tile query as the pipeline has it, to the end of the log or killed `before` or `after` publishing batch 1."""
     from headrace.spark.admission import judged
     from headrace.spark.pipeline.hot_keys import watched
-    from headrace.spark.pipeline.publish import Place, tiles_to_changelog
+    from headrace.spark.pipeline.publish import QueryPaths, tiles_to_changelog
     from headrace.spark.pipeline.run_scope import happens_in_stream
     from headrace.spark.records import stream_of
     from headrace.spark.tiles import Target, admitted_once, changelog, tiles
 
     stream, target = tile_set.stream, Target(begun.run if begun else FIRST_RUN, "on_time", PARTITIONS)
-    place = Place(world.log, world.clock, stream.name, world.folder / "checkpoints" / tile_set.id)
+    place = QueryPaths(world.log, world.clock, stream.name, world.folder / "checkpoints" / tile_set.id)
     publish = tiles_to_changelog(place, tile_set, target, f"changelog.{tile_set.id}")
     records = stream_of(session, world.log, stream.name, most, begun.begin if begun else None)
     once = admitted_once(judged(records, stream).where(happens_in_stream(begun)), tile_set)
@@ -117,8 +117,8 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
     """A tile query that is planned for real-time mode, not started."""
     from headrace.log.kafka.log import KafkaLog
     from headrace.spark.admission import judged
-    from headrace.spark.pipeline.kafka_pace import Pace
-    from headrace.spark.pipeline.publish import Place
+    from headrace.spark.pipeline.kafka_pace import KafkaPace
+    from headrace.spark.pipeline.publish import QueryPaths
     from headrace.spark.pipeline.tile_query import REAL_TIME, TileQuery
     from headrace.spark.records import real_time_stream, sink_options, stream_of
     from headrace.spark.tiles import Target
@@ -126,12 +126,12 @@ def real_time_query(world: World, session: SparkSession, tile_set: TileSet, topi
     log, stream = world.log, tile_set.stream
     assert isinstance(log, KafkaLog)
 
-    def records(mode: str, pace: Pace) -> DataFrame:
+    def records(mode: str, pace: KafkaPace) -> DataFrame:
         if mode == REAL_TIME:
             return judged(real_time_stream(session, log, stream.name, pace=pace), stream)
         return judged(stream_of(session, log, stream.name, 500), stream)
 
-    place = Place(log, world.clock, stream.name, world.folder / "real-time" / tile_set.id)
+    place = QueryPaths(log, world.clock, stream.name, world.folder / "real-time" / tile_set.id)
     target = Target(FIRST_RUN, "on_time", PARTITIONS)
     planned = dataclasses.replace(tile_set, mode=REAL_TIME)
     return TileQuery(planned, target, place, topic, None, records, sink_options(log, topic), batch=BATCH)

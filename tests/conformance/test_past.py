@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.asof.lake import Past, values_at
+from headrace.asof.lake import PastEvents, values_at
 from headrace.clock import DAY, HOUR
 from headrace.errors import DataError
 from headrace.lake.maintenance import forget
@@ -45,7 +45,7 @@ def test_every_value_of_every_view_is_what_was_known_at_the_moment(world, lakes)
     outcome, compared, wrong = Meaning(world).outcome, 0, []
     for view in views(world):
         asked = [(key, moment) for key in outcome.keys(view) for moment in dict.fromkeys(moments(outcome, view, key))]
-        past = Past.read(lakes[view.stream.name].silver, view, [moment[0] for _, moment in asked])
+        past = PastEvents.read(lakes[view.stream.name].silver, view, [moment[0] for _, moment in asked])
         found = past.values(asked)
         for at, (key, moment) in enumerate(asked):
             wrong += differences(outcome, view, key, moment, {name: values[at] for name, values in found.items()})
@@ -68,7 +68,7 @@ def test_of_a_single_key_and_moment_it_is_the_same(world, lakes):
 
 def test_nothing_that_is_asked_for_has_no_values(world, lakes):
     view = world.plan.features[0].view
-    found = Past.read(lakes[view.stream.name].silver, view, []).values([])
+    found = PastEvents.read(lakes[view.stream.name].silver, view, []).values([])
     assert found == {feature.name: [] for feature in view.features}
 
 

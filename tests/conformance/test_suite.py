@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.meaning.verdict_names import VERDICTS
 from headrace.read.reader import Reader
 from headrace.store import MemoryStore
@@ -147,5 +147,7 @@ def test_the_same_cases_are_generated_every_time_and_differ_from_each_other():
 @examples(1 / 2)
 def test_a_case_means_the_same_alone_and_among_others(sent):
     tile_set = PLAN.tile_sets[0]
-    alone, among = (Outcome(PLAN, records_of([*others, Case("one", sent)])).tiles(tile_set) for others in ([], OTHERS))
+    alone, among = (
+        ReferenceResult(PLAN, records_of([*others, Case("one", sent)])).tiles(tile_set) for others in ([], OTHERS)
+    )
     assert {place: among[place] for place in among if place[0][0].startswith("one/")} == alone

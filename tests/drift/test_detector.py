@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.clock import DAY, HOUR
-from headrace.drift import Settings, Watching
+from headrace.drift import Watching, WatchSettings
 from headrace.drift import detector as detecting
 from headrace.drift.calibration import Budget, beyond, chosen, peaks, resampled, too_short
 from headrace.drift.detector import Detector, PageHinkley, River
@@ -103,7 +103,7 @@ def test_a_period_that_is_too_short_says_so():
 def false_alarms(budget, *, seeds, weeks=9):
     """Alarms a month on fresh noise of the same process, with nothing too small to be told."""
     found = 0
-    given = Settings(reference=4 * WEEK, false_alarms_per_month=budget, minimum={"error": 1e-3})
+    given = WatchSettings(reference=4 * WEEK, false_alarms_per_month=budget, minimum={"error": 1e-3})
     for seed in range(seeds):
         watching = Watching("model", 1, {}, given)
         watching.feed(errors((4 + weeks) * WEEK, seed))

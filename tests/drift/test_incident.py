@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from headrace.clock import DAY, HOUR
-from headrace.drift import Alarm, Change, Incident
+from headrace.drift import DriftAlarm, Incident, IncidentChange
 from headrace.drift.incident import joined, kind_of, opened
 from headrace.drift.ledger import Ledger
 from headrace.errors import DataError
 
 
 def alarm(series, since=0, times=2.0, at=None):
-    return Alarm(series, since * HOUR, (since + 5 if at is None else at) * HOUR, 0.5, 0.0, 0.5, times)
+    return DriftAlarm(series, since * HOUR, (since + 5 if at is None else at) * HOUR, 0.5, 0.0, 0.5, times)
 
 
 def test_alarms_that_begin_near_each_other_are_one_incident():
@@ -73,21 +73,21 @@ def test_the_id_is_that_of_model_version_series_and_moment():
 
 def test_an_incident_is_acknowledged_closed_and_then_stays_so():
     incident = opened("fraud", 1, alarm("log_loss"))
-    seen = incident.changed(Change("acknowledged", "kim", "looking", 1))
-    over = seen.changed(Change("closed", "kim", "new price list", 2))
+    seen = incident.changed(IncidentChange("acknowledged", "kim", "looking", 1))
+    over = seen.changed(IncidentChange("closed", "kim", "new price list", 2))
     assert [each.state for each in (incident, seen, over)] == ["open", "acknowledged", "closed"]
     assert [change.why for change in over.changes] == ["looking", "new price list"]
     with pytest.raises(DataError) as error:
-        over.changed(Change("acknowledged", "kim", "again", 3))
+        over.changed(IncidentChange("acknowledged", "kim", "again", 3))
     assert "closed" in str(error.value)
     with pytest.raises(DataError):
-        incident.changed(Change("open", "kim", "", 1))
+        incident.changed(IncidentChange("open", "kim", "", 1))
 
 
 def test_a_closed_incident_takes_no_more_alarms():
     ledger = Ledger("fraud", 1)
     first = ledger.add(alarm("mean of amount", 100), DAY)
-    ledger.change(first.incident, Change("closed", "kim", "known", 1))
+    ledger.change(first.incident, IncidentChange("closed", "kim", "known", 1))
     assert ledger.add(alarm("psi of amount", 101), DAY).incident != first.incident
 
 
@@ -113,7 +113,7 @@ def test_incidents_are_kept_until_they_were_over_for_so_long_and_those_under_way
         if at % 2:
             ledger.returned(name, "mean of amount", at * 100 * HOUR)
         else:
-            ledger.change(name, Change("closed", "kim", "known", at * 100 * HOUR))
+            ledger.change(name, IncidentChange("closed", "kim", "known", at * 100 * HOUR))
     ledger.forget(100 * HOUR)
     assert len(ledger.incidents) == 51
     ledger.forget(4_000 * HOUR)
@@ -123,7 +123,7 @@ def test_incidents_are_kept_until_they_were_over_for_so_long_and_those_under_way
 
 def test_an_incident_nobody_knows_is_not_found():
     with pytest.raises(DataError) as error:
-        Ledger("fraud", 1).change("abc", Change("closed", "kim", "", 1))
+        Ledger("fraud", 1).change("abc", IncidentChange("closed", "kim", "", 1))
     assert error.value.code == "not-found"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from headrace.drift import Alarm, plot
+from headrace.drift import DriftAlarm, plot
 from headrace.drift.incident import opened
 from tests.drift.test_watcher import CHANGE, HOURS, only, watched
 from tests.drift.worlds import amounts
@@ -30,6 +30,6 @@ def test_another_series_of_it_can_be_drawn():
 
 
 def test_names_are_escaped_and_nothing_to_draw_is_still_a_picture():
-    bare = opened("<b>", 1, Alarm("mean of a&b", 0, 1, effect=1.0, before=0.0, now=1.0, times_least=5.0))
+    bare = opened("<b>", 1, DriftAlarm("mean of a&b", 0, 1, effect=1.0, before=0.0, now=1.0, times_least=5.0))
     assert "NaN" not in plot(bare)
     ElementTree.fromstring(plot(bare))

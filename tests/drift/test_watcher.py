@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace.clock import HOUR
-from headrace.drift import Settings, Statistics, Watching, Window
+from headrace.drift import DriftWindow, Statistics, Watching, WatchSettings
 from headrace.errors import DataError
 from tests.budget import examples
 from tests.drift.worlds import QUICK, REFERENCES, START, WEEK, amounts, errors, hour, noise, together, usual
@@ -85,7 +85,7 @@ def test_a_change_that_is_too_small_is_not_told():
 def test_a_slow_drift_is_told():
     windows = errors(10 * WEEK)
     slow = [
-        Window(each.start, each.end, measures={"log_loss": (each.measures["log_loss"][0] + at * 1e-4, 0.01)})
+        DriftWindow(each.start, each.end, measures={"log_loss": (each.measures["log_loss"][0] + at * 1e-4, 0.01)})
         for at, each in enumerate(windows)
     ]
     told = watched(slow, msgspec.structs.replace(QUICK, reference=4 * WEEK)).incidents
@@ -95,7 +95,7 @@ def test_a_slow_drift_is_told():
 
 def test_one_wild_window_is_not_told():
     windows = errors(HOURS)
-    windows[CHANGE] = Window(*hour(CHANGE), measures={"log_loss": (50.0, 0.01)})
+    windows[CHANGE] = DriftWindow(*hour(CHANGE), measures={"log_loss": (50.0, 0.01)})
     assert watched(windows).incidents == []
 
 
@@ -145,13 +145,13 @@ def test_segments_that_explain_a_change_are_named():
 
 
 def test_a_reference_period_that_is_too_short_is_said():
-    watching = watched(errors(WEEK), Settings(reference=40))
+    watching = watched(errors(WEEK), WatchSettings(reference=40))
     assert "50 are needed" in watching.calibrations["log_loss"].reason
     assert watching.incidents == []
 
 
 def test_a_series_that_comes_later_is_not_watched_and_says_why():
-    windows = [*errors(2 * WEEK), Window(*hour(2 * WEEK), measures={"brier": (0.1, 0.01)})]
+    windows = [*errors(2 * WEEK), DriftWindow(*hour(2 * WEEK), measures={"brier": (0.1, 0.01)})]
     reason = watched(windows).calibrations["brier"].reason
     assert reason == "it was not there in the reference period"
 
@@ -181,7 +181,7 @@ def test_a_series_that_was_off_all_the_time_is_marked():
 
 
 def test_the_reference_period_can_be_two_moments():
-    given = Settings(reference=(START + WEEK * HOUR, START + 3 * WEEK * HOUR), false_alarms_per_month=0.5)
+    given = WatchSettings(reference=(START + WEEK * HOUR, START + 3 * WEEK * HOUR), false_alarms_per_month=0.5)
     watching = watched(errors(5 * WEEK, moved=4 * WEEK), given)
     assert watching.calibrations["log_loss"].windows == 2 * WEEK
     assert abs(only(watching).since - hour(4 * WEEK)[0]) <= 3 * HOUR
@@ -190,7 +190,7 @@ def test_the_reference_period_can_be_two_moments():
 def test_empty_windows_and_gaps_change_nothing_of_what_is_known():
     windows = amounts(HOURS, moved=CHANGE)
     for at in range(100, CHANGE, 50):
-        windows[at] = Window(*hour(at), columns={"amount": Statistics(), "country": Statistics()})
+        windows[at] = DriftWindow(*hour(at), columns={"amount": Statistics(), "country": Statistics()})
     del windows[200:210]
     assert only(watched(windows)).kind == "inputs"
 
@@ -205,10 +205,10 @@ def test_windows_that_were_fed_before_are_passed_over():
 def test_a_window_that_overlaps_another_is_refused():
     watching = watched(errors(10))
     with pytest.raises(DataError) as error:
-        watching.feed([Window(START + 9 * HOUR + 1, START + 10 * HOUR + 1, measures={"log_loss": (0.4, 0.1)})])
+        watching.feed([DriftWindow(START + 9 * HOUR + 1, START + 10 * HOUR + 1, measures={"log_loss": (0.4, 0.1)})])
     assert error.value.code == "bad-window"
     with pytest.raises(DataError):
-        watching.feed([Window(START + 20 * HOUR, START + 20 * HOUR)])
+        watching.feed([DriftWindow(START + 20 * HOUR, START + 20 * HOUR)])
 
 
 def test_what_cannot_be_read_is_said():
@@ -231,14 +231,14 @@ def test_what_cannot_be_read_is_said():
 )
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(DataError):
-        Settings(**wrong)
+        WatchSettings(**wrong)
 
 
 @dataclass
 class Told:
     """A story that has everything in it, and how it ends when it is fed in one go."""
 
-    windows: list[Window]
+    windows: list[DriftWindow]
     end: bytes
 
 
@@ -263,7 +263,9 @@ def test_batches_and_restarts_change_nothing(story, splits):
 @given(seed=st.randoms(use_true_random=False))
 def test_statistics_that_were_merged_in_another_order_raise_the_same_alarms(story, seed):
     windows = [
-        Window(each.start, each.end, {name: _merged(held, seed) for name, held in each.columns.items()}, each.measures)
+        DriftWindow(
+            each.start, each.end, {name: _merged(held, seed) for name, held in each.columns.items()}, each.measures
+        )
         for each in story.windows
     ]
     assert watched(windows).incidents == watched(story.windows).incidents
@@ -278,12 +280,12 @@ def _merged(held, chance):
 @given(late=st.lists(st.integers(0, 48), min_size=HOURS, max_size=HOURS))
 def test_it_does_not_matter_when_labels_come_as_long_as_they_come_in_time(story, late):
     given = msgspec.structs.replace(QUICK, labels_after=48 * HOUR)
-    order: list[tuple[int, int, Window]] = []
+    order: list[tuple[int, int, DriftWindow]] = []
     free = 0
     for at, each in enumerate(story.windows):
         free = max(free, at + late[at])
-        order.append((at, 0, Window(each.start, each.end, each.columns)))
-        order.append((free, 1, Window(each.start, each.end, measures=each.measures)))
+        order.append((at, 0, DriftWindow(each.start, each.end, each.columns)))
+        order.append((free, 1, DriftWindow(each.start, each.end, measures=each.measures)))
     fed = [window for *_, window in sorted(order, key=lambda each: each[:2])]
     assert watched(fed, given).incidents == watched(story.windows, given).incidents
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from headrace.clock import HOUR
-from headrace.drift import Reference, Settings, Statistics, Window
+from headrace.drift import DriftWindow, Reference, Statistics, WatchSettings
 
 START = 1_767_571_200_000_000
 """A Monday."""
@@ -22,7 +22,7 @@ AMOUNT = Reference(
 )
 COUNTRY = Reference(rows=1_000, null_rate=0.0, texts={"DE": 600, "FR": 400})
 REFERENCES = {"amount": AMOUNT, "country": COUNTRY}
-QUICK = Settings(reference=2 * WEEK, false_alarms_per_month=0.5)
+QUICK = WatchSettings(reference=2 * WEEK, false_alarms_per_month=0.5)
 
 
 def hour(at: int) -> tuple[int, int]:
@@ -50,7 +50,7 @@ def errors(hours, seed=1, *, moved=None, by=0.2):
     values = usual(hours) + noise(hours, seed)
     if moved is not None:
         values[moved:] += by
-    return [Window(*hour(at), measures={"log_loss": (float(value), 0.01)}) for at, value in enumerate(values)]
+    return [DriftWindow(*hour(at), measures={"log_loss": (float(value), 0.01)}) for at, value in enumerate(values)]
 
 
 def amounts(hours, seed=2, *, moved=None, by=0.8, nulls=None, new=None, segments=False):
@@ -67,7 +67,7 @@ def amounts(hours, seed=2, *, moved=None, by=0.8, nulls=None, new=None, segments
         other = 20 if new is not None and at >= new else 0
         german = int(chance.binomial(200 - other, 0.6))
         columns["country"] = Statistics(200, texts={"DE": german, "FR": 200 - other - german}, other=other)
-        made.append(Window(*hour(at), columns=columns))
+        made.append(DriftWindow(*hour(at), columns=columns))
     return made
 
 
@@ -81,4 +81,4 @@ def amount(chance, mean, nulls):
 
 def together(inputs, outputs):
     """Windows that have columns and measures at once."""
-    return [Window(a.start, a.end, a.columns, b.measures) for a, b in zip(inputs, outputs, strict=True)]
+    return [DriftWindow(a.start, a.end, a.columns, b.measures) for a, b in zip(inputs, outputs, strict=True)]

@@ -16,11 +16,11 @@ from headrace.evaluation.evaluation_pass import take_a_look
 from headrace.lake.location import open_lake
 from headrace.log.embedded.log import EmbeddedLog
 from headrace.log.record import Message
-from headrace.meaning.outcome import Told, outcome
+from headrace.meaning.outcome import LabelEvent, outcome
 from headrace.meaning.sums import Sums, of_prediction, total
 from headrace.plan.build import build
 from headrace.spark.archive.archive import StreamArchive
-from headrace.spark.evaluation.outcome_sums import Cell
+from headrace.spark.evaluation.outcome_sums import CellKey
 from headrace.testing import FakeClock
 from headrace.topics import create as create_topics
 from headrace.topics import topics
@@ -108,7 +108,7 @@ class Shop:
             for place in self.log.append_batch("disputes", [Message(json.dumps(told).encode(), payment.encode())])
         ]
         place = (self.clock.now(), partition, offset)
-        self.labels.append((f"d{number}", Told(payment, happened, place, fraud), told["loss"]))
+        self.labels.append((f"d{number}", LabelEvent(payment, happened, place, fraud), told["loss"]))
 
     def archive(self):
         """All of it in the lake; an append may take a moment to be seen."""
@@ -125,8 +125,8 @@ class Shop:
     def meant(self, label=by_id, until=None):
         """The sums that a plain reading of everything gives."""
         until = self.clock.now() if until is None else until
-        found: dict[Cell, list[Sums]] = {}
-        first: dict[str, Told] = {}
+        found: dict[CellKey, list[Sums]] = {}
+        first: dict[str, LabelEvent] = {}
         for name, told, loss in self.labels:
             first.setdefault(name, told if label.kind == BINARY else told._replace(value=loss))
         for payment, at, score, version, card in self.predictions.values():
@@ -135,7 +135,7 @@ class Shop:
             part = of_prediction(score, score >= 0.5, known, binary=label.kind == BINARY)
             window = at - at % label.window
             for segment in (("", ""), *((name, card) for name in label.segments)):
-                found.setdefault(Cell(window, version, *segment), []).append(part)
+                found.setdefault(CellKey(window, version, *segment), []).append(part)
         return {cell: total(found[cell]) for cell in sorted(found)}
 
 

@@ -12,19 +12,19 @@ from headrace import project
 from headrace.cli import drift, incidents
 from headrace.cli.init import create
 from headrace.clock import DAY, HOUR
-from headrace.drift.incident import Alarm
+from headrace.drift.incident import DriftAlarm
 from headrace.drift.reference import Reference
 from headrace.drift.statistics import Statistics
 from headrace.drift.watcher import Watching
-from headrace.drift.window import SCORE, Window
+from headrace.drift.window import SCORE, DriftWindow
 from headrace.evaluation import drift_watch
 from headrace.evaluation.alerts import tell
 from headrace.evaluation.cells import Cells
-from headrace.evaluation.drift_watch import Done, Watched, do, watch
-from headrace.evaluation.pass_table import Looks
+from headrace.evaluation.drift_watch import IncidentAction, WatchedVersion, do, watch
+from headrace.evaluation.pass_table import PassTable
 from headrace.evaluation.spreads import SpreadTable, references
 from headrace.log import MemoryLog
-from headrace.spark.evaluation.outcomes import Seen
+from headrace.spark.evaluation.outcomes import PassPosition
 from headrace.spark.evaluation.spreads import score_reference
 from headrace.testing import FakeClock
 from headrace.topics import ALERTS, INCIDENTS
@@ -53,7 +53,7 @@ class World:
         self.log = MemoryLog(clock=FakeClock(BASE))
         for topic in (ALERTS, INCIDENTS):
             self.log.create_topic(topic)
-        self.looks, self.written = Looks(self.config, "model.risk"), 0
+        self.looks, self.written = PassTable(self.config, "model.risk"), 0
 
     def write(self, hours, mean, upto=0):
         """Windows of a day's rhythm with some noise; `mean` says how far they are off at each."""
@@ -114,9 +114,9 @@ def test_what_people_do_is_remembered_and_a_closed_one_is_watched_from_its_new_l
     world.write(range(50 * 24), changed)
     (found,) = world.watch().incidents
     upto = START + 50 * 24 * HOUR
-    do(world.config, world.log, Done(found.id, "acknowledged", "kim", "looking", BASE, upto - DAY))
+    do(world.config, world.log, IncidentAction(found.id, "acknowledged", "kim", "looking", BASE, upto - DAY))
     assert world.watch().incidents[0].state == "acknowledged"
-    do(world.config, world.log, Done(found.id, "closed", "kim", "a new tariff", BASE, upto - DAY))
+    do(world.config, world.log, IncidentAction(found.id, "closed", "kim", "a new tariff", BASE, upto - DAY))
     world.write(range(50 * 24, 80 * 24), changed)
     (closed,) = world.watch().incidents
     assert (closed.state, [each.who for each in closed.changes]) == ("closed", ["kim", "kim"])
@@ -132,7 +132,9 @@ def test_predictions_that_labels_were_not_joined_with_are_left_for_later(world):
         10,
         30,
     ]
-    seen = Seen(known_until=START + 400 * HOUR, predictions={0: 299}, labels={}, prediction_version=1, label_version=1)
+    seen = PassPosition(
+        known_until=START + 400 * HOUR, predictions={0: 299}, labels={}, prediction_version=1, label_version=1
+    )
     Cells(world.config, by_id).restate({}, seen, 1)
     assert len(world.watch().windows) == 9  # the newest is not over
 
@@ -180,9 +182,9 @@ def test_the_verbs_show_an_incident_and_let_people_close_it(world, tmp_path):
 def test_every_incident_is_listed_page_by_page(world, monkeypatch, tmp_path):
     watching = Watching("risk", 1, {})
     for at in range(38):
-        moved = Alarm("mean of amount", at * DAY, at * DAY, effect=0.5, before=0.0, now=0.5, times_least=2.5)
+        moved = DriftAlarm("mean of amount", at * DAY, at * DAY, effect=0.5, before=0.0, now=0.5, times_least=2.5)
         watching._state.ledger.add(moved, 0)
-    monkeypatch.setattr(drift, "watched", lambda *_: [Watched(risk, 1, [Window(0, HOUR)], watching)])
+    monkeypatch.setattr(drift, "watched", lambda *_: [WatchedVersion(risk, 1, [DriftWindow(0, HOUR)], watching)])
     every, first = [each.id for each in reversed(watching.incidents)], [True] * 20 + [False] * 18
     assert len(json.loads(asked(world, "incidents", "list", "--json").output)) == 38
     assert len(json.loads(asked(world, "drift", "--no-look", "--json").output)[0]["incidents"]) == 38

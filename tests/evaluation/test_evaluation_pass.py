@@ -95,7 +95,7 @@ def test_one_look_in_the_end_says_the_same_as_many(walk, monkeypatch):
 
 
 def _with_a_table_of_its_own(self, config, label, faults=NO_FAULTS):
-    self._looks = looks.Looks(config, f"once.{label.name}", faults)
+    self._looks = looks.PassTable(config, f"once.{label.name}", faults)
 
 
 def test_many_looks_are_tidied_and_nothing_that_was_said_is_lost(walk):

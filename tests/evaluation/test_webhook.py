@@ -15,7 +15,7 @@ from headrace import project
 from headrace.cli.init import create
 from headrace.clock import HOUR, SECOND
 from headrace.config.config import names
-from headrace.drift.incident import Alarm, Change, opened
+from headrace.drift.incident import DriftAlarm, IncidentChange, opened
 from headrace.errors import DiskFullError
 from headrace.evaluation.alerts import tell
 from headrace.evaluation.webhook import Webhook, post
@@ -47,7 +47,7 @@ def log(clock, config):
 
 
 def incident(series="log_loss", since=BASE):
-    return opened("risk", 3, Alarm(series, since, since + HOUR, effect=0.2, before=0.3, now=0.5, times_least=4.0))
+    return opened("risk", 3, DriftAlarm(series, since, since + HOUR, effect=0.2, before=0.3, now=0.5, times_least=4.0))
 
 
 class Receiver:
@@ -69,7 +69,7 @@ class Receiver:
 def test_an_incident_is_told_once_however_often_it_is_worked_out(config, log):
     assert tell(config, log, [incident()]) == 1
     assert tell(config, log, [incident()]) == 0
-    closed = incident().changed(Change("closed", "kim", "a new tariff", BASE))
+    closed = incident().changed(IncidentChange("closed", "kim", "a new tariff", BASE))
     assert tell(config, log, [closed]) == 1
     told = [json.loads(record.value) for record in log.read(ALERTS, 0, 0)]
     assert [each["what"] for each in told] == ["opened", "closed"]

@@ -9,7 +9,7 @@ import pytest
 from headrace import project
 from headrace.clock import HOUR, MINUTE, micros
 from headrace.log.record import Record
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.testing import record
 
 FLIGHTS = Path(__file__).parent.parent.parent / "examples" / "flights"
@@ -40,7 +40,10 @@ def landed(flights, number: int, at: int, known_at: int, delay: float) -> Record
 
 def test_a_landing_counts_from_the_moment_at_which_it_was_known(flights):
     log = [landed(flights, 1, NOON, NOON + 3 * HOUR, 40.0), landed(flights, 2, NOON + HOUR, NOON + 4 * HOUR, 5.0)]
-    outcome, (aircraft,) = Outcome(flights.plan(), log), [view for view in flights.views if view.name == "aircraft"]
+    outcome, (aircraft,) = (
+        ReferenceResult(flights.plan(), log),
+        [view for view in flights.views if view.name == "aircraft"],
+    )
     seen = [outcome.values(aircraft, ("N1",), (NOON + hours * HOUR + MINUTE,)) for hours in (2, 3, 4)]
     assert [values["aircraft_landings_1d"] for values in seen] == [0, 1, 2]
     assert [values["aircraft_worst_1d"] for values in seen] == [None, 40.0, 40.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.expression import Column, Expression
+from headrace.expression import ColumnType, Expression
 from headrace.types.field_types import Float, Timestamp
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PER_QUERY = 50
 
 
-def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]) -> DataFrame:
+def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, ColumnType]) -> DataFrame:
     """The rows as a DataFrame; timestamps travel as microseconds, which hold every year."""
     moments = [name for name, column in columns.items() if isinstance(column.type, Timestamp)]
     ddl = ", ".join(f"`{name}` {'BIGINT' if name in moments else c.type.ddl}" for name, c in columns.items())
@@ -50,10 +50,10 @@ def differences(
     spark: SparkSession,
     expressions: Sequence[Expression],
     rows: Sequence[Mapping[str, Any]],
-    columns: Mapping[str, Column],
+    columns: Mapping[str, ColumnType],
 ) -> list[str]:
     """Every place where the two sides differ, or where a value is null that was said not to be."""
-    numbered = {**columns, "row_number": Column(Float())}
+    numbered = {**columns, "row_number": ColumnType(Float())}
     data = frame(spark, [{**row, "row_number": float(n)} for n, row in enumerate(rows)], numbered).cache()
     order = [int(row[0]) for row in data.select("row_number").collect()]
     found = []

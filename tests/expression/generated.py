@@ -9,28 +9,28 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headrace.expression import Column
+from headrace.expression import ColumnType
 from headrace.types.field_types import Boolean, Decimal, Field, Float, Integer, List, String, Struct, Timestamp
 
 PLACE = Struct((Field("zone", Integer(), optional=True), Field("site", Struct((Field("name", String()),)))))
-COLUMNS: dict[str, Column] = {
-    "i": Column(Integer()),
-    "j": Column(Integer(), nullable=True),
-    "f": Column(Float()),
-    "g": Column(Float(), nullable=True),
-    "d": Column(Decimal(10, 2)),
-    "e": Column(Decimal(18, 6), nullable=True),
-    "h": Column(Decimal(38, 10), nullable=True),
-    "s": Column(String()),
-    "t": Column(String(), nullable=True),
-    "at": Column(Timestamp()),
-    "seen": Column(Timestamp(), nullable=True),
-    "yes": Column(Boolean()),
-    "maybe": Column(Boolean(), nullable=True),
-    "counts": Column(List(Integer(), optional=True), nullable=True),
-    "rates": Column(List(Float())),
-    "tags": Column(List(String(), optional=True)),
-    "place": Column(PLACE, nullable=True),
+COLUMNS: dict[str, ColumnType] = {
+    "i": ColumnType(Integer()),
+    "j": ColumnType(Integer(), nullable=True),
+    "f": ColumnType(Float()),
+    "g": ColumnType(Float(), nullable=True),
+    "d": ColumnType(Decimal(10, 2)),
+    "e": ColumnType(Decimal(18, 6), nullable=True),
+    "h": ColumnType(Decimal(38, 10), nullable=True),
+    "s": ColumnType(String()),
+    "t": ColumnType(String(), nullable=True),
+    "at": ColumnType(Timestamp()),
+    "seen": ColumnType(Timestamp(), nullable=True),
+    "yes": ColumnType(Boolean()),
+    "maybe": ColumnType(Boolean(), nullable=True),
+    "counts": ColumnType(List(Integer(), optional=True), nullable=True),
+    "rates": ColumnType(List(Float())),
+    "tags": ColumnType(List(String(), optional=True)),
+    "place": ColumnType(PLACE, nullable=True),
 }
 
 WHOLES = [0, 1, -1, 2, 3, 7, 10, 24, 100, 2**31 - 1, 2**31, -(2**31), 2**53, 2**53 + 1, 2**62, 2**63 - 1, -(2**63)]

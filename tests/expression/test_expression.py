@@ -10,11 +10,11 @@ from decimal import Decimal as Exact
 import pytest
 
 from headrace.errors import ExpressionError
-from headrace.expression import Column, Expression, both, either, field, literal, parse, when
+from headrace.expression import ColumnType, Expression, both, either, field, literal, parse, when
 from headrace.types.field_types import Boolean, Decimal, Float, Integer, String, Timestamp
 from tests.expression.asking import read
 
-PAID = field("paid", Column(Boolean(), nullable=True))
+PAID = field("paid", ColumnType(Boolean(), nullable=True))
 
 
 def test_importing_expressions_loads_no_parser() -> None:
@@ -121,7 +121,7 @@ def test_conditions_must_be_boolean() -> None:
 
 
 def test_when_gives_the_value_only_where_the_condition_is_true() -> None:
-    guarded = when(PAID, field("amount", Column(Float())))
+    guarded = when(PAID, field("amount", ColumnType(Float())))
 
     run = guarded.python()
     assert [run({"paid": paid, "amount": 2.5}) for paid in (True, False, None)] == [2.5, None, None]
@@ -130,7 +130,7 @@ def test_when_gives_the_value_only_where_the_condition_is_true() -> None:
 
 
 def test_a_computed_column_is_written_out_where_it_is_used() -> None:
-    outer = parse("total > 10", {"total": Column(Integer(), nullable=True)})
+    outer = parse("total > 10", {"total": ColumnType(Integer(), nullable=True)})
 
     inlined = outer.substitute({"total": read("i * 2")})
 
@@ -140,7 +140,7 @@ def test_a_computed_column_is_written_out_where_it_is_used() -> None:
 
 
 def test_an_overflowing_computed_float_is_null_where_it_is_used() -> None:
-    outer = parse("coalesce(big, -1.0)", {"big": Column(Float(), nullable=True)})
+    outer = parse("coalesce(big, -1.0)", {"big": ColumnType(Float(), nullable=True)})
 
     inlined = outer.substitute({"big": read("f * 10")})
 
@@ -194,7 +194,7 @@ def test_substitution_that_nests_forever_is_refused() -> None:
 
 
 def test_the_spark_text_of_chained_floats_grows_by_addition_not_by_doubling() -> None:
-    step = parse("x * 2", {"x": Column(Float(), nullable=True)})
+    step = parse("x * 2", {"x": ColumnType(Float(), nullable=True)})
     grown = step
     for _ in range(20):
         grown = step.substitute({"x": grown})

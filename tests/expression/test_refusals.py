@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import ExpressionError, HeadraceError
-from headrace.expression import Column, grammar, parse
+from headrace.expression import ColumnType, grammar, parse
 from headrace.types.field_types import Integer
 from tests.expression.asking import read, refused
 from tests.expression.generated import COLUMNS
 
-FEW = {"amount": Column(Integer()), "country": Column(Integer())}
+FEW = {"amount": ColumnType(Integer()), "country": ColumnType(Integer())}
 
 
 def error(text: str) -> list[str]:

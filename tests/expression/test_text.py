@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from headrace.errors import ExpressionError
-from headrace.expression import Column, parse
+from headrace.expression import ColumnType, parse
 from headrace.types.field_types import Integer
 from tests.expression.asking import read
 from tests.expression.generated import expressions
@@ -67,7 +67,7 @@ def test_spellings_of_one_meaning_have_one_text(text: str, canonical: str) -> No
 
 
 def test_a_column_named_like_a_keyword_is_quoted() -> None:
-    columns = {"case": Column(Integer()), "Select": Column(Integer()), "at": Column(Integer())}
+    columns = {"case": ColumnType(Integer()), "Select": ColumnType(Integer()), "at": ColumnType(Integer())}
 
     expression = parse("`case` + `Select` + at", columns)
 

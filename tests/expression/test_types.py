@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.expression import Column, parse
+from headrace.expression import ColumnType, parse
 from headrace.types.field_types import Integer, List, Timestamp
 from tests.expression.asking import read
 
@@ -137,12 +137,12 @@ def test_what_can_fail_or_has_nullable_input_is_nullable(text: str) -> None:
 def test_a_member_is_nullable_only_through_its_struct_or_itself() -> None:
     place = read("place").type
 
-    assert not parse("place.site.name", {"place": Column(place)}).nullable
-    assert parse("place.zone", {"place": Column(place)}).nullable
+    assert not parse("place.site.name", {"place": ColumnType(place)}).nullable
+    assert parse("place.zone", {"place": ColumnType(place)}).nullable
 
 
 def test_how_a_timestamp_was_written_does_not_keep_two_from_meeting() -> None:
-    columns = {"a": Column(Timestamp("ms")), "b": Column(Timestamp()), "c": Column(List(Timestamp("s")))}
+    columns = {"a": ColumnType(Timestamp("ms")), "b": ColumnType(Timestamp()), "c": ColumnType(List(Timestamp("s")))}
 
     assert parse("coalesce(a, b, c[0])", columns).type == Timestamp()
 

@@ -12,7 +12,7 @@ from headrace.config.config import Config, names, parse
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.location import Lake, open_lake
 from headrace.log import EmbeddedLog, Message
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from headrace.testing import FakeClock
 from headrace.tiles.changelog import TileRow
@@ -48,7 +48,7 @@ def states(log: EmbeddedLog, run: str) -> dict[tuple[Any, int, str], dict[str, A
 
 def meant(*lanes: str) -> dict[tuple[Any, int, str], dict[str, Any]]:
     """The same from the records, of some lanes."""
-    found = {place: held for place, held in Outcome(PLAN, RECORDS).tiles(TILES).items() if place[2] in lanes}
+    found = {place: held for place, held in ReferenceResult(PLAN, RECORDS).tiles(TILES).items() if place[2] in lanes}
     assert len(found) > 5, "the records must lead to tiles of these lanes"
     return found
 

@@ -10,7 +10,7 @@ from headrace import project
 from headrace.cli.init import create
 from headrace.clock import HOUR
 from headrace.config.config import names
-from headrace.drift.incident import Alarm, Change, opened
+from headrace.drift.incident import DriftAlarm, IncidentChange, opened
 from headrace.evaluation.alerts import tell, told
 from headrace.evaluation.webhook import Webhook
 from headrace.faults import NO_FAULTS
@@ -21,10 +21,10 @@ from tests.faults.image import CrashImages, at_each_point
 from tests.streams import BASE
 
 INCIDENTS = [
-    opened("risk", 3, Alarm(series, BASE, BASE + HOUR, effect=0.2, before=0.3, now=0.5, times_least=4.0))
+    opened("risk", 3, DriftAlarm(series, BASE, BASE + HOUR, effect=0.2, before=0.3, now=0.5, times_least=4.0))
     for series in ("log_loss", "mean of amount")
 ]
-CHANGED = [INCIDENTS[0].changed(Change("closed", "kim", "a new model", BASE + 2 * HOUR)), INCIDENTS[1]]
+CHANGED = [INCIDENTS[0].changed(IncidentChange("closed", "kim", "a new model", BASE + 2 * HOUR)), INCIDENTS[1]]
 ALL = [(INCIDENTS[0].id, "opened"), (INCIDENTS[1].id, "opened"), (INCIDENTS[0].id, "closed")]
 
 

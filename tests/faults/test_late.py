@@ -18,9 +18,11 @@ RUNS = ("1", "2")
 
 def publish(world, spark, faults=NO_FAULTS):
     """One pass for the lanes of two runs; gives the tiles of each."""
-    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
 
-    lanes = [LateLane(TILES, Run(run, None, PARTITIONS), CHANGELOG, world.folder / f"late{run}") for run in RUNS]
+    lanes = [
+        LateLane(TILES, LateLaneRun(run, None, PARTITIONS), CHANGELOG, world.folder / f"late{run}") for run in RUNS
+    ]
     return [done.tiles for done in publish_lanes(lanes, world.lake(faults), world.log, spark)]
 
 

@@ -7,7 +7,7 @@ import pytest
 from headrace.clock import HOUR
 from headrace.ingest.dead_letters import replay as module
 from headrace.ingest.dead_letters.replay import drop, replay
-from headrace.ingest.dead_letters.selection import Wanted
+from headrace.ingest.dead_letters.selection import LetterSelection
 from headrace.log import EmbeddedLog
 from headrace.meaning.verdict import REPLAY_OF
 from headrace.spark.dead_letter import present, walk
@@ -33,7 +33,7 @@ def images(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched, opened(folder / "world") as log:
         patched.setattr(module, "PART", 2)
         prepared(log, [letter(number) for number in range(6)])
-        drop(log, PLACES, Wanted(ids=tuple(sorted(DROPPED))), made)
+        drop(log, PLACES, LetterSelection(ids=tuple(sorted(DROPPED))), made)
         replay(log, CLICKS, PLACES, EVERYTHING, CLOCK, faults=made)
         cut_off = folder / "cut-off"
         copy(made.of("letters.records.after")[0].folder, cut_off)
@@ -50,7 +50,7 @@ def test_a_replay_that_is_begun_again_appends_every_record_once(images, name):
     for taken in images.of(name):
         with opened(taken.folder) as log:
             if left := present(walk(log, "clicks.dead")).keys() & DROPPED:
-                drop(log, PLACES, Wanted(ids=tuple(left)))
+                drop(log, PLACES, LetterSelection(ids=tuple(left)))
             replay(log, CLICKS, PLACES, EVERYTHING, CLOCK)
             assert present(walk(log, "clicks.dead")) == {}, taken
             records = [record for p in (0, 1) for record in log.read("clicks", p, 0)]

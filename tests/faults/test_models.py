@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.models import Registry
+from headrace.models import ModelRegistry
 from headrace.testing import FakeClock
 from tests.faults.image import CrashImages, at_each_point
 from tests.models.models import add, rule
 
-Step = Callable[[Registry], object]
+Step = Callable[[ModelRegistry], object]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def steps(tmp_path_factory):
 
 def kept(folder, faults=None):
     clock = FakeClock("2026-01-01T00:00:00Z")
-    return Registry(folder, clock) if faults is None else Registry(folder, clock, faults)
+    return ModelRegistry(folder, clock) if faults is None else ModelRegistry(folder, clock, faults)
 
 
 def contents(registry):

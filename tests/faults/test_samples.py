@@ -14,7 +14,7 @@ import headrace as hr
 from headrace.config.config import Names
 from headrace.log import EmbeddedLog
 from headrace.plan.build import build
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.serve.served_samples import Samples
 from headrace.testing import FakeClock
 from tests.faults.image import CrashImages, at_each_point
@@ -38,7 +38,9 @@ def offer(samples, appends):
     """Hand over the reads of some appends, and append them."""
     for reads in appends:
         for by in reads:
-            answer = Answer(VIEWS[by].name, {by: "a"}, {"clicks_1h": 1}, BASE, None, None, False, True, "micro-batch")
+            answer = ViewValues(
+                VIEWS[by].name, {by: "a"}, {"clicks_1h": 1}, BASE, None, None, False, True, "micro-batch"
+            )
             samples.offer(VIEWS[by], answer, None)
     samples.step()
 

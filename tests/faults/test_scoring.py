@@ -14,7 +14,7 @@ from headrace.config.config import Names
 from headrace.faults import NO_FAULTS
 from headrace.log import EmbeddedLog, Message
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.model_inputs import FittingModels, inputs_of
 from headrace.read.reader import Reader
 from headrace.scoring.features import EventFeatures
@@ -105,7 +105,7 @@ def test_every_event_is_scored_and_what_is_scored_again_is_the_same(images, name
         assert set(passed) <= world.outcomes().keys(), "the position is behind an event that nothing is said of"
         world.score(len(payments))
 
-        outcome, found = Outcome(plan, world.payments), world.outcomes()
+        outcome, found = ReferenceResult(plan, world.payments), world.outcomes()
         assert found.keys() == {f"p{number}" for number in range(EVENTS)}, taken
         for each in outcome.judged["payments"]:
             (arrived, partition, offset), event = each.place, each.event

@@ -18,14 +18,14 @@ BATCH = len(RECORDS) // 2
 def run_to_the_end(spark, world, faults=NO_FAULTS):
     """The query of the first run, as the pipeline starts it, up to the end of the log."""
     from headrace.spark.admission import judged
-    from headrace.spark.pipeline.publish import Place
+    from headrace.spark.pipeline.publish import QueryPaths
     from headrace.spark.pipeline.tile_query import TileQuery
     from headrace.spark.records import stream_of
     from headrace.spark.source import register
     from headrace.spark.tiles import Target
 
     register(spark)
-    place = Place(world.log, world.clock, "payments", names(world.config).path("checkpoints", "1"), faults)
+    place = QueryPaths(world.log, world.clock, "payments", names(world.config).path("checkpoints", "1"), faults)
     records = judged(stream_of(spark, world.log, "payments", BATCH), payments)
     tile = TileQuery(TILES, Target("1", "on_time", PARTITIONS), place, CHANGELOG, None, judged=lambda *_: records)
     tile.in_micro_batches(to_the_end=True)

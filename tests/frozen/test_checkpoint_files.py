@@ -8,10 +8,10 @@ import pytest
 
 from headrace.log import EmbeddedLog, Message
 from headrace.spark.durable_counts import Tally
-from headrace.spark.late.late_lane import LateLane, Run, late_file
+from headrace.spark.late.late_lane import LateLane, LateLaneRun, late_file
 from headrace.spark.pipeline.checkpoint_damage import damage_of
 from headrace.spark.progress import batch_end, forget_cut_off_first, last_batch, last_batch_end, translate
-from headrace.spark.source import OPTIONS, SCHEMA, LogSource, Settings, StreamReader
+from headrace.spark.source import OPTIONS, SCHEMA, LogSource, SourceOptions, StreamReader
 from headrace.testing import FakeClock
 from tests.frozen.shop import BASE, TOPIC, by_card
 
@@ -72,7 +72,7 @@ def test_dropped_rows_and_the_late_lane_are_noted_in_the_form_that_they_had(tmp_
     tally = Tally(tmp_path / "headrace" / "dropped.json")
     tally.add(0, {"late": 2})
     tally.add(1, {"late": 3})
-    lane = LateLane(by_card, Run("1", None, 1), TOPIC, late_file(tmp_path))
+    lane = LateLane(by_card, LateLaneRun("1", None, 1), TOPIC, late_file(tmp_path))
     lane.note({0: 5, -1: 9})
     assert list_files(tmp_path) == {
         "headrace/dropped.json": b'{"batch": 1, "totals": {"late": 5}, "before": {"late": 2}}',
@@ -90,7 +90,7 @@ def test_the_source_for_spark_plans_the_offsets_that_it_planned(tmp_path):
         log.append_batch("payments", [Message(b"{}")] * 5, partition=0)
         log.append_batch("payments", [Message(b"{}")] * 3, partition=1)
     options = {"path": str(tmp_path), "topic": "payments", "recordsPerSlice": "2"}
-    reader = StreamReader(Settings(options))
+    reader = StreamReader(SourceOptions(options))
     end = reader.reportLatestOffset()
     assert (reader.initialOffset(), end) == ({"0": 0, "1": 0}, {"0": 5, "1": 3})
     tasks: Any = reader.partitions({"0": 1, "1": 0}, end)

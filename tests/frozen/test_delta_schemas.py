@@ -11,14 +11,14 @@ from deltalake import DeltaTable
 
 from headrace.drift.statistics import Statistics
 from headrace.evaluation.cells import Cells
-from headrace.evaluation.pass_table import Looks
+from headrace.evaluation.pass_table import PassTable
 from headrace.evaluation.spreads import Spread
 from headrace.lake.copies import COPIES, KEYS
 from headrace.lake.layout import bronze_shape, silver_shape
 from headrace.lake.location import open_lake
-from headrace.meaning.sums import Scores, Sums
-from headrace.spark.evaluation.outcome_sums import Cell
-from headrace.spark.evaluation.outcomes import Seen
+from headrace.meaning.sums import ScoreBin, Sums
+from headrace.spark.evaluation.outcome_sums import CellKey
+from headrace.spark.evaluation.outcomes import PassPosition
 from tests.frozen.shop import BASE, disputed, disputes, payments, read_config, risk
 
 
@@ -67,7 +67,7 @@ def test_the_table_of_a_label_has_the_columns_and_the_rows_that_it_had(golden, c
         states={"labelled": 2, "open": 1},
         contradicted=1,
         unusable=1,
-        scores={3: Scores(open=1, no=1, yes=1, open_sum=0.5, no_sum=0.25, yes_sum=0.75)},
+        scores={3: ScoreBin(open=1, no=1, yes=1, open_sum=0.5, no_sum=0.25, yes_sum=0.75)},
         decided={"yes/yes": 1},
         decided_sum={"yes/yes": 0.75},
         losses=(1.0, 2.0, 3.0, 4.0),
@@ -75,15 +75,15 @@ def test_the_table_of_a_label_has_the_columns_and_the_rows_that_it_had(golden, c
         moments=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
         delays={7: 1},
     )
-    seen = Seen(known_until=BASE, predictions={0: 5}, labels={0: 3}, prediction_version=4, label_version=2)
-    Cells(config, disputed).restate({Cell(BASE, 1, "country", "DE"): sums}, seen, 1)
+    seen = PassPosition(known_until=BASE, predictions={0: 5}, labels={0: 3}, prediction_version=4, label_version=2)
+    Cells(config, disputed).restate({CellKey(BASE, 1, "country", "DE"): sums}, seen, 1)
     golden("frozen/delta_label", describe_looks(config, "label.disputed"))
 
 
 def test_the_table_of_a_models_predictions_has_the_columns_and_the_rows_that_it_had(golden, config):
     held = Statistics(count=3, nulls=1, mean=0.5, m2=0.25, counts=(0, 2, 0), texts={"DE": 1}, other=1, against="ab12")
     row = {"window": BASE, "version": 1, "part": "amount", "value": "", "told": msgspec.json.encode(held).decode()}
-    Looks(config, "model.risk").append([row], msgspec.json.encode(Spread({0: 5, -1: 2}, 3)).decode(), 1)
+    PassTable(config, "model.risk").append([row], msgspec.json.encode(Spread({0: 5, -1: 2}, 3)).decode(), 1)
     golden("frozen/delta_model", describe_looks(config, "model.risk"))
 
 

@@ -6,12 +6,12 @@ import json
 
 import msgspec
 
-from headrace.drift.incident import Alarm, Change, Incident
+from headrace.drift.incident import DriftAlarm, Incident, IncidentChange
 from headrace.drift.reference import Reference
 from headrace.drift.series_watch import Point
-from headrace.models.columns import Column
+from headrace.models.columns import ModelColumn
 from headrace.models.manifest import Output
-from headrace.models.registry import Registry
+from headrace.models.registry import ModelRegistry
 from headrace.plan.feature_digest import set_digests
 from headrace.testing import FakeClock
 from headrace.version import VERSION
@@ -27,9 +27,9 @@ def indented(document) -> str:
 
 def test_a_model_has_the_files_that_it_had(golden, tmp_path):
     (tmp_path / "risk.py").write_text(SCORE)
-    registry = Registry(tmp_path / "models", FakeClock(BASE), check=lambda folder, made: None)
+    registry = ModelRegistry(tmp_path / "models", FakeClock(BASE), check=lambda folder, made: None)
     digests = set_digests(plan, risk.features)
-    columns = tuple(Column(name, str(kind), digests[name]) for name, kind in risk.columns)
+    columns = tuple(ModelColumn(name, str(kind), digests[name]) for name, kind in risk.columns)
     for _ in range(3):
         registry.add(
             "risk",
@@ -56,7 +56,7 @@ def test_a_model_has_the_files_that_it_had(golden, tmp_path):
 
 def test_an_incident_has_the_form_that_it_had(golden):
     evidence = (Point(BASE, 0.6, 0.1, 0.2),)
-    moved = Alarm("mean of amount", BASE, BASE + MINUTE, 0.5, 0.1, 0.6, 2.5, (("DE", 0.4),), evidence, "ab12")
-    changes = (Change("acknowledged", "kim", "looking at it", BASE + 2 * MINUTE),)
+    moved = DriftAlarm("mean of amount", BASE, BASE + MINUTE, 0.5, 0.1, 0.6, 2.5, (("DE", 0.4),), evidence, "ab12")
+    changes = (IncidentChange("acknowledged", "kim", "looking at it", BASE + 2 * MINUTE),)
     incident = Incident("ab12", "risk", 1, BASE, BASE + MINUTE, (moved,), True, None, changes)
     golden("frozen/incident", indented(incident))

@@ -9,7 +9,7 @@ import pytest
 from headrace.config.serve_settings import ServeSettings
 from headrace.serve import metrics
 from headrace.serve.scoring import metrics as scoring_metrics
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from tests.serve.conftest import NAMES, World
 from tests.streams import BASE
 
@@ -34,7 +34,7 @@ REQUESTS = [
 
 @pytest.fixture
 def world():
-    made = World(terms=Terms(settings=ServeSettings(sample=1.0)))
+    made = World(terms=ServerOptions(settings=ServeSettings(sample=1.0)))
     made.pipeline({"id": "a", "user": "ann", "price": "1.50", "at": BASE}, {"id": "b", "user": "bob", "at": BASE})
     made.clock.advance("2s")
     return made

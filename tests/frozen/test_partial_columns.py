@@ -6,11 +6,11 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace.aggregate import EventSql
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from headrace.testing import record
 from headrace.tiles.fold import folds
-from headrace.tiles.levels import Piece
+from headrace.tiles.levels import ReadPiece
 from tests.frozen.shop import MINUTE
 from tests.serve.shape import rows_of
 from tests.streams import BASE, every_aggregate, payments
@@ -28,7 +28,7 @@ def tile_rows():
         fields = {"id": f"p{number}", "card": "42", "amount": amount, "cents": 7 * number, "country": country}
         made = record(payments, at=BASE + number * MINUTE, arrived_at=BASE + number * MINUTE + 5, **fields)
         given.append(replace(made, offset=number))
-    return rows_of(Outcome(plan, given), tile_set, (BASE + 60 * MINUTE,))
+    return rows_of(ReferenceResult(plan, given), tile_set, (BASE + 60 * MINUTE,))
 
 
 def test_every_partial_column_has_the_name_type_and_sql_that_it_had(golden):
@@ -41,7 +41,7 @@ def test_every_partial_column_has_the_name_type_and_sql_that_it_had(golden):
 
 def test_a_level_row_has_the_bytes_that_it_had(golden):
     fold = folds(plan)[tile_set.fingerprint]
-    pieces = [Piece(row.tile, 0, row.partials) for row in tile_rows()]
+    pieces = [ReadPiece(row.tile, 0, row.partials) for row in tile_rows()]
     lines = [f"layout {msgspec.json.encode(fold.layout).decode()}"]
     lines += [f"tile {piece.start} {piece.partials!r}" for piece in pieces]
     lines.append(f"level 1 {fold.merge(1, pieces).hex()}")

@@ -10,7 +10,7 @@ import pytest
 
 import headrace as hr
 from headrace.clock import HOUR
-from headrace.ingest.dead_letters.replay import Topics, replay
+from headrace.ingest.dead_letters.replay import LetterTopics, replay
 from headrace.log.kafka.log import KafkaLog
 from headrace.meaning.verdict import REPLAY_OF
 from headrace.spark.dead_letter import present, walk
@@ -55,7 +55,7 @@ def test_a_producer_delivers_every_event_once_and_in_the_order_of_its_key(log):
 
 
 def test_letters_are_replayed_once_also_those_of_a_replay_that_was_cut_off(log):
-    topics = Topics(f"clicks-{uuid.uuid4().hex}", f"dead-{uuid.uuid4().hex}")
+    topics = LetterTopics(f"clicks-{uuid.uuid4().hex}", f"dead-{uuid.uuid4().hex}")
     log.create_topic(topics.source, partitions=2)
     log.create_topic(topics.dead, compacted=True)
     letters = [letter(number, good(f"u{number}")) for number in range(10)]

@@ -22,33 +22,33 @@ from headrace.config.config import Names
 from headrace.errors import DataError, MachineError
 from headrace.ingest.dead_letters import replay as module
 from headrace.ingest.dead_letters.lock import locked
-from headrace.ingest.dead_letters.replay import Topics, Wish, drop, replay
-from headrace.ingest.dead_letters.selection import Wanted
+from headrace.ingest.dead_letters.replay import LetterTopics, ReplayOptions, drop, replay
+from headrace.ingest.dead_letters.selection import LetterSelection
 from headrace.log import EmbeddedLog, MemoryLog, Message, Position, Retention
 from headrace.meaning.verdict import ARRIVED_AT, REPLAY_OF, judge
-from headrace.spark.dead_letter import Letter, present, walk
+from headrace.spark.dead_letter import DeadLetter, present, walk
 from headrace.testing import FakeClock, logged
 from tests.streams import BASE
 
 CLICKS = hr.stream(
     "clicks", fields={"user": str, "at": hr.Timestamp("us")}, event_time="at", key="user", allowed_lateness="10m"
 )
-PLACES = Topics("clicks", "clicks.dead")
-EVERYTHING = Wish(Wanted())
+PLACES = LetterTopics("clicks", "clicks.dead")
+EVERYTHING = ReplayOptions(LetterSelection())
 
 
 def good(user: str = "ann") -> bytes:
     return f'{{"user":"{user}","at":{BASE}}}'.encode()
 
 
-def letter(number: int, value: bytes | None = None, **more) -> Letter:
+def letter(number: int, value: bytes | None = None, **more) -> DeadLetter:
     """A letter that would now be admitted, as after a mended definition."""
     held = {"verdict": "invalid", "reason": "country is required", "key": None, "headers": ()} | more
     body = good() if value is None else value
-    return Letter(partition=0, offset=number, arrived_at=BASE + SECOND + number, value=body, size=len(body), **held)
+    return DeadLetter(partition=0, offset=number, arrived_at=BASE + SECOND + number, value=body, size=len(body), **held)
 
 
-def prepared(log, letters: Sequence[Letter]):
+def prepared(log, letters: Sequence[DeadLetter]):
     log.create_topic("clicks", partitions=2)
     log.create_topic("clicks.dead", compacted=True)
     log.append_batch("clicks.dead", [each.message for each in letters])
@@ -63,7 +63,7 @@ def log():
 CLOCK = FakeClock(BASE + HOUR)
 
 
-def there(log) -> dict[str, Letter]:
+def there(log) -> dict[str, DeadLetter]:
     return present(walk(log, "clicks.dead"))
 
 
@@ -99,20 +99,20 @@ def test_a_letter_that_is_late_by_its_first_arrival_is_sent_because_it_is_dead_n
 
 def test_force_sends_them_anyway(log):
     prepared(log, [letter(1, b"{")])
-    done = replay(log, CLICKS, PLACES, Wish(Wanted(), force=True), CLOCK)
+    done = replay(log, CLICKS, PLACES, ReplayOptions(LetterSelection(), force=True), CLOCK)
     assert [each.verdict for each in done.sent] == ["malformed"]
     assert (logged(log, CLICKS)[0].value, there(log)) == (b"{", {})
 
 
 def test_a_null_value_stays_one(log):
     prepared(log, [replace(letter(1), value=None, size=0)])
-    replay(log, CLICKS, PLACES, Wish(Wanted(), force=True), CLOCK)
+    replay(log, CLICKS, PLACES, ReplayOptions(LetterSelection(), force=True), CLOCK)
     assert logged(log, CLICKS)[0].value is None
 
 
 def test_a_mended_value_takes_the_place_of_the_broken_one_and_has_its_key(log):
     prepared(log, [letter(1, b"{"), letter(2, b"{")])
-    replay(log, CLICKS, PLACES, Wish(Wanted(ids=("0/2",)), value=good("bob")), CLOCK)
+    replay(log, CLICKS, PLACES, ReplayOptions(LetterSelection(ids=("0/2",)), value=good("bob")), CLOCK)
     (record,) = logged(log, CLICKS)
     assert (record.value, record.key, dict(record.headers)[REPLAY_OF]) == (good("bob"), b"bob", b"0/2")
     assert there(log).keys() == {"0/1"}
@@ -122,7 +122,7 @@ def test_a_stream_that_takes_its_arrival_from_a_field_finds_it_when_it_can_be_re
     fields = {"user": str, "at": hr.Timestamp("us"), "seen": hr.Timestamp("us")}
     stream = hr.stream("clicks", fields=fields, event_time="at", arrival="field:seen")
     prepared(log, [letter(0, b'{"user":"a","at":%d,"seen":%d}' % (BASE, BASE + 5)), letter(1, b"{")])
-    replay(log, stream, PLACES, Wish(Wanted(), force=True), CLOCK)
+    replay(log, stream, PLACES, ReplayOptions(LetterSelection(), force=True), CLOCK)
     arrivals = {dict(each.headers)[REPLAY_OF]: dict(each.headers)[ARRIVED_AT] for each in logged(log, stream)}
     assert arrivals == {b"0/0": str(BASE + 5).encode(), b"0/1": str(BASE + SECOND + 1).encode()}
 
@@ -130,33 +130,33 @@ def test_a_stream_that_takes_its_arrival_from_a_field_finds_it_when_it_can_be_re
 def test_letters_are_chosen_by_verdict_reason_and_arrival(log):
     prepared(log, [letter(0), letter(1, verdict="malformed"), letter(2, reason="NO user"), letter(3)])
     for wanted, expected in [
-        (Wanted(verdict="malformed"), ["0/1"]),
-        (Wanted(reason="no USER"), ["0/2"]),
-        (Wanted(since=BASE + SECOND + 3), ["0/3"]),
+        (LetterSelection(verdict="malformed"), ["0/1"]),
+        (LetterSelection(reason="no USER"), ["0/2"]),
+        (LetterSelection(since=BASE + SECOND + 3), ["0/3"]),
     ]:
-        assert [each.id for each in replay(log, CLICKS, PLACES, Wish(wanted), CLOCK).sent] == expected
+        assert [each.id for each in replay(log, CLICKS, PLACES, ReplayOptions(wanted), CLOCK).sent] == expected
     assert there(log).keys() == {"0/0"}
 
 
 def test_a_name_that_is_not_there_is_refused_and_nothing_is_sent(log):
     prepared(log, [letter(0)])
     with pytest.raises(DataError, match="no such dead letter") as refused:
-        replay(log, CLICKS, PLACES, Wish(Wanted(ids=("0/0", "0/9"))), CLOCK)
+        replay(log, CLICKS, PLACES, ReplayOptions(LetterSelection(ids=("0/0", "0/9"))), CLOCK)
     assert (refused.value.code, refused.value.got) == ("no-letter", "'0/9'")
     assert logged(log, CLICKS) == []
 
 
 def test_dropped_letters_go_and_are_told(log):
     prepared(log, [letter(0), letter(1)])
-    assert [each.id for each in drop(log, PLACES, Wanted(ids=("0/1",)))] == ["0/1"]
+    assert [each.id for each in drop(log, PLACES, LetterSelection(ids=("0/1",)))] == ["0/1"]
     assert there(log).keys() == {"0/0"}
     assert logged(log, CLICKS) == []
 
 
 def test_a_letter_that_a_batch_writes_again_after_it_was_done_with_stays_gone(log):
     prepared(log, [letter(0), letter(1)])
-    replay(log, CLICKS, PLACES, Wish(Wanted(ids=("0/0",))), CLOCK)
-    drop(log, PLACES, Wanted(ids=("0/1",)))
+    replay(log, CLICKS, PLACES, ReplayOptions(LetterSelection(ids=("0/0",))), CLOCK)
+    drop(log, PLACES, LetterSelection(ids=("0/1",)))
     log.append_batch("clicks.dead", [letter(0).message, letter(1).message])
     assert there(log) == {}
     assert replay(log, CLICKS, PLACES, EVERYTHING, CLOCK).sent == []
@@ -169,7 +169,7 @@ def test_a_letter_that_a_batch_writes_again_keeps_that_its_replay_was_begun(log)
 
 def test_another_record_at_the_same_position_is_another_letter(log):
     prepared(log, [letter(0)])
-    drop(log, PLACES, Wanted())
+    drop(log, PLACES, LetterSelection())
     log.append_batch("clicks.dead", [replace(letter(0), arrived_at=BASE + DAY).message])
     assert there(log).keys() == {"0/0"}
 
@@ -234,7 +234,7 @@ def test_a_letter_whose_cut_off_replay_had_appended_it_is_told_as_found_also_whe
     with pytest.raises(Cut):
         replay(log, CLICKS, PLACES, EVERYTHING, CLOCK)
     log.left = None
-    done = replay(log, CLICKS, PLACES, Wish(Wanted(ids=("0/0",))), CLOCK)
+    done = replay(log, CLICKS, PLACES, ReplayOptions(LetterSelection(ids=("0/0",))), CLOCK)
     assert (done.found, done.sent, len(logged(log, CLICKS))) == (["0/0"], [], 1)
 
 
@@ -253,7 +253,7 @@ def test_a_letter_of_which_nothing_can_be_known_any_more_is_left_unless_forced()
     log.clean("clicks")
     done = replay(log, CLICKS, PLACES, EVERYTHING, CLOCK)
     assert [(each.id, each.reason) for each in done.left] == [("0/0", module.UNSURE)]
-    assert len(replay(log, CLICKS, PLACES, Wish(Wanted(), force=True), CLOCK).sent) == 1
+    assert len(replay(log, CLICKS, PLACES, ReplayOptions(LetterSelection(), force=True), CLOCK).sent) == 1
 
 
 KILLED = """

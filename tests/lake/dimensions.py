@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import headrace as hr
-from headrace.lake.dimension import Place
+from headrace.lake.dimension import DimensionLocation
 
 MOMENT = pa.timestamp("us", tz="UTC")
 merchants = hr.dimension(
@@ -36,8 +36,8 @@ def table(*rows: tuple[Any, ...], **types: pa.DataType) -> pa.Table:
     return pa.table({name: pa.array([row[at] for row in filled], usual[name]) for at, name in enumerate(names)})
 
 
-def written(folder: Path, *rows: tuple[Any, ...], **types: pa.DataType) -> Place:
+def written(folder: Path, *rows: tuple[Any, ...], **types: pa.DataType) -> DimensionLocation:
     """Rows in a file, put there in one step as everybody should."""
     pq.write_table(table(*rows, **types), folder / "new")
     (folder / "new").rename(folder / "merchants.parquet")
-    return Place(merchants, str(folder / "merchants.parquet"))
+    return DimensionLocation(merchants, str(folder / "merchants.parquet"))

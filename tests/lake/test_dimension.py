@@ -14,7 +14,7 @@ from deltalake.transaction import AddAction
 import headrace as hr
 from headrace.errors import DataError
 from headrace.lake import dimension as module
-from headrace.lake.dimension import Place, look, read
+from headrace.lake.dimension import DimensionLocation, look, read
 from headrace.lake.dimension_table import ENDLESS, held
 from headrace.lake.files import filesystem
 from tests.lake.bucket import bucket
@@ -24,7 +24,7 @@ A, B = ("a", "food", 0.5, 10), ("b", "travel", None, 20)
 
 
 def refusal(place_or_table, dimension=merchants):
-    given, is_place = place_or_table, isinstance(place_or_table, Place)
+    given, is_place = place_or_table, isinstance(place_or_table, DimensionLocation)
     with pytest.raises(DataError) as caught:
         _ = read(given) if is_place else held(dimension, [given], "1")
     assert caught.value.code == "bad-dimension"
@@ -55,11 +55,11 @@ def test_all_files_of_a_folder_are_one_table(tmp_path):
     pq.write_table(table(B), tmp_path / "2026" / "two.parquet")
     (tmp_path / "_SUCCESS").write_text("")
     (tmp_path / ".one.parquet.crc").write_text("x")
-    assert merchants_of(read(Place(merchants, str(tmp_path)))) == ["a", "b"]
+    assert merchants_of(read(DimensionLocation(merchants, str(tmp_path)))) == ["a", "b"]
 
 
 def test_a_delta_table_is_read_in_its_newest_version_or_an_earlier_one(tmp_path):
-    place = Place(merchants, str(tmp_path))
+    place = DimensionLocation(merchants, str(tmp_path))
     write_deltalake(place.address, table(A))
     seen, first = look(place), read(place).version
     assert look(place) == seen
@@ -72,7 +72,7 @@ def test_a_delta_table_is_read_in_its_newest_version_or_an_earlier_one(tmp_path)
 
 def test_a_partitioned_delta_table_has_its_columns_too(tmp_path):
     write_deltalake(str(tmp_path), table(A, B), partition_by=["category"])
-    assert read(Place(merchants, str(tmp_path))).rows.column("category").to_pylist() == ["food", "travel"]
+    assert read(DimensionLocation(merchants, str(tmp_path))).rows.column("category").to_pylist() == ["food", "travel"]
 
 
 def test_files_that_are_no_longer_what_they_were_cannot_be_read_as_they_were(tmp_path):
@@ -100,18 +100,18 @@ def test_a_table_in_object_storage_is_reached_with_the_lakes_options():
             pq.write_table(table(A), out)
         found = {}
         for address in ("delta", "plain", "plain/one.parquet"):
-            place = Place(merchants, f"s3://lake/{address}", options)
+            place = DimensionLocation(merchants, f"s3://lake/{address}", options)
             found[address] = merchants_of(read(place))
             assert look(place) == look(place)
         assert found == {"delta": ["a", "b"], "plain": ["a"], "plain/one.parquet": ["a"]}
-        assert "no table" in refusal(Place(merchants, "s3://lake/nothing", options)).message
+        assert "no table" in refusal(DimensionLocation(merchants, "s3://lake/nothing", options)).message
 
 
 def test_timestamps_as_spark_used_to_write_them_are_utc_to_the_end_of_time(tmp_path):
     last = 253_402_300_799_000_000
     file = tmp_path / "merchants.parquet"
     pq.write_table(table(("a", "food", 0.5, 10, last)), file, use_deprecated_int96_timestamps=True)
-    found = read(Place(merchants, str(file)))
+    found = read(DimensionLocation(merchants, str(file)))
     assert (found.begins.tolist(), found.ends.tolist()) == ([10], [last])
 
 
@@ -122,7 +122,7 @@ def test_they_are_in_a_delta_table_too(tmp_path):
     delta = DeltaTable.create(str(tmp_path), rows.schema)
     added = AddAction(file.name, file.stat().st_size, {}, 0, True, "{}")
     delta.create_write_transaction([added], "append", delta.schema(), [])
-    found = read(Place(merchants, str(tmp_path)))
+    found = read(DimensionLocation(merchants, str(tmp_path)))
     assert (found.begins.tolist(), found.ends.tolist()) == ([10], [last])
 
 
@@ -132,7 +132,7 @@ def test_a_delta_table_whose_commits_were_all_folded_is_one_all_the_same(tmp_pat
     DeltaTable(str(tmp_path)).create_checkpoint()
     for commit in (tmp_path / "_delta_log").glob("*.json"):
         commit.unlink()
-    place = Place(merchants, str(tmp_path))
+    place = DimensionLocation(merchants, str(tmp_path))
     assert merchants_of(read(place)) == ["b"], "not the file of the version before"
     assert look(place) == look(place)
 
@@ -226,7 +226,7 @@ def test_a_missing_column_is_named_with_the_nearest(tmp_path):
 
 @pytest.mark.parametrize("kind", ["nothing", "an empty folder", "no parquet", "half a file"])
 def test_what_is_no_table_is_said_to_be_none(tmp_path, kind):
-    place = Place(merchants, str(tmp_path / "merchants.parquet"))
+    place = DimensionLocation(merchants, str(tmp_path / "merchants.parquet"))
     if kind == "an empty folder":
         (tmp_path / "merchants.parquet").mkdir()
     elif kind == "no parquet":

@@ -235,7 +235,7 @@ def test_the_brokers_keep_the_last_record_of_each_key_in_a_compacted_topic(kafka
 
 
 @pytest.fixture(scope="module")
-def mortal(tmp_path_factory) -> Iterator[Callable[[], broker.Running]]:
+def mortal(tmp_path_factory) -> Iterator[Callable[[], broker.LocalBroker]]:
     """A broker that a test may kill; calling it starts the broker, again if need be."""
     folder, (port,) = tmp_path_factory.mktemp("mortal"), free_ports(1)
     # How long a broker that says nothing is taken for alive, and so how soon its successor may start.

@@ -13,7 +13,7 @@ from sklearn import metrics
 from headrace.evaluation.estimate import estimate
 from headrace.evaluation.metrics import figures
 from headrace.meaning.bins import quantile, score_bin, size_bin
-from headrace.meaning.outcome import Outcome
+from headrace.meaning.outcome import PredictionOutcome
 from headrace.meaning.sums import Sums, of_prediction, total
 
 THRESHOLD = 0.5
@@ -21,7 +21,9 @@ THRESHOLD = 0.5
 
 def summed(scores, truths, binary=True):
     return total(
-        of_prediction(score, score >= THRESHOLD, Outcome("open" if truth is None else "labelled", truth), binary=binary)
+        of_prediction(
+            score, score >= THRESHOLD, PredictionOutcome("open" if truth is None else "labelled", truth), binary=binary
+        )
         for score, truth in zip(scores, truths, strict=True)
     )
 

@@ -5,38 +5,38 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.meaning.outcome import STATES, Outcome, Told, outcome
+from headrace.meaning.outcome import STATES, LabelEvent, PredictionOutcome, outcome
 
 HORIZON = 100
 
 
 def told(happened, arrived, value, offset=0):
-    return Told("p", happened, (arrived, 0, offset), value)
+    return LabelEvent("p", happened, (arrived, 0, offset), value)
 
 
 def test_without_a_label_a_prediction_is_open_until_the_horizon_and_defaulted_from_then_on():
-    assert outcome(10, [], 109, HORIZON, False) == Outcome("open", None)
-    assert outcome(10, [], 110, HORIZON, False) == Outcome("defaulted", False)
-    assert outcome(10, [], 110, HORIZON) == Outcome("defaulted", None)
+    assert outcome(10, [], 109, HORIZON, False) == PredictionOutcome("open", None)
+    assert outcome(10, [], 110, HORIZON, False) == PredictionOutcome("defaulted", False)
+    assert outcome(10, [], 110, HORIZON) == PredictionOutcome("defaulted", None)
 
 
 def test_a_label_counts_from_its_arrival():
     late = [told(50, 300, True)]
     assert outcome(10, late, 300, HORIZON, False).state == "defaulted"
-    assert outcome(10, late, 301, HORIZON, False) == Outcome("labelled", True, 290)
+    assert outcome(10, late, 301, HORIZON, False) == PredictionOutcome("labelled", True, 290)
 
 
 def test_a_label_that_happened_after_the_horizon_changes_nothing():
-    assert outcome(10, [told(111, 112, True)], 500, HORIZON, False) == Outcome("defaulted", False)
+    assert outcome(10, [told(111, 112, True)], 500, HORIZON, False) == PredictionOutcome("defaulted", False)
 
 
 def test_a_label_before_its_prediction_counts_and_took_no_time():
-    assert outcome(50, [told(40, 45, True)], 60, HORIZON) == Outcome("labelled", True, 0)
+    assert outcome(50, [told(40, 45, True)], 60, HORIZON) == PredictionOutcome("labelled", True, 0)
 
 
 def test_the_label_that_happened_last_is_true_whatever_the_order_of_arrival():
     both = [told(70, 71, False), told(60, 99, True)]
-    assert outcome(10, both, 200, HORIZON) == Outcome("corrected", False, 61)
+    assert outcome(10, both, 200, HORIZON) == PredictionOutcome("corrected", False, 61)
 
 
 def test_a_label_that_says_the_same_again_corrects_nothing():
@@ -45,12 +45,12 @@ def test_a_label_that_says_the_same_again_corrects_nothing():
 
 def test_of_two_that_contradict_at_once_the_one_that_arrived_last_is_true_and_it_is_told():
     both = [told(60, 61, True), told(60, 62, False)]
-    assert outcome(10, both, 200, HORIZON) == Outcome("labelled", False, 51, True)
+    assert outcome(10, both, 200, HORIZON) == PredictionOutcome("labelled", False, 51, True)
 
 
 LABELS = st.lists(
     st.builds(
-        lambda happened, delay, offset, value: Told("p", happened, (happened + delay, 0, offset), value),
+        lambda happened, delay, offset, value: LabelEvent("p", happened, (happened + delay, 0, offset), value),
         st.integers(0, 300),
         st.integers(0, 300),
         st.integers(0, 50),

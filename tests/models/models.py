@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from headrace.models import Column, Manifest, Registry
+from headrace.models import Manifest, ModelColumn, ModelRegistry
 from headrace.testing import FakeClock
 
 NAMES = ("payments", "spend", "ratio", "night")
 TYPES = ("integer", "float", "float", "boolean")
-COLUMNS = tuple(Column(name, kind, f"f{place}") for place, (name, kind) in enumerate(zip(NAMES, TYPES, strict=True)))
+COLUMNS = tuple(
+    ModelColumn(name, kind, f"f{place}") for place, (name, kind) in enumerate(zip(NAMES, TYPES, strict=True))
+)
 FORMATS = ("onnx", "lightgbm", "sklearn", "river", "python", "pickle")
 
 
@@ -26,7 +28,7 @@ class Halved:
         return np.nan_to_num(rows[:, 0]) / 2
 
 
-def manifest(columns: tuple[Column, ...] = COLUMNS, **fields: Any) -> Manifest:
+def manifest(columns: tuple[ModelColumn, ...] = COLUMNS, **fields: Any) -> Manifest:
     made = Manifest(
         model="fraud",
         version=3,
@@ -41,8 +43,8 @@ def manifest(columns: tuple[Column, ...] = COLUMNS, **fields: Any) -> Manifest:
     return replace(made, **fields)
 
 
-def registry(folder: Path) -> Registry:
-    return Registry(folder / "models", FakeClock("2026-01-01T00:00:00Z"))
+def registry(folder: Path) -> ModelRegistry:
+    return ModelRegistry(folder / "models", FakeClock("2026-01-01T00:00:00Z"))
 
 
 def data(rows: int = 400) -> tuple[Any, Any]:
@@ -154,7 +156,7 @@ def rule(folder: Path) -> Path:
 
 
 def of_format(form: str, folder: Path) -> Any:
-    """A model of a format, as it is handed to `Registry.add`."""
+    """A model of a format, as it is handed to `ModelRegistry.add`."""
     made: dict[str, Any] = {
         "onnx": sigmoid,
         "lightgbm": booster,
@@ -166,7 +168,7 @@ def of_format(form: str, folder: Path) -> Any:
     return made[form]()
 
 
-def add(registry: Registry, source: Any, model: str = "fraud", **fields: Any) -> Manifest:
+def add(registry: ModelRegistry, source: Any, model: str = "fraud", **fields: Any) -> Manifest:
     return registry.add(model, source, features="habits", **{"columns": COLUMNS, "allow_code": True} | fields)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import DataError
-from headrace.models import Column, differences, fingerprint
+from headrace.models import ModelColumn, differences, fingerprint
 from headrace.models.columns import name_differences, refuse_differences
 
-A, B, C = Column("a", "integer", "1"), Column("b", "float", "2"), Column("c", "string", "3")
+A, B, C = ModelColumn("a", "integer", "1"), ModelColumn("b", "float", "2"), ModelColumn("c", "string", "3")
 
 
 def test_equal_columns_do_not_differ():
@@ -27,8 +27,8 @@ def test_equal_columns_do_not_differ():
                 "Column 'b' is in another place: number 1, where the model takes it as 2.",
             ],
         ),
-        ([A, Column("b", "string", "2")], ["Column 'b' is given as string, and the model takes it as float."]),
-        ([A, Column("b", "float", "9")], ["Column 'b' is defined otherwise than when the model was trained."]),
+        ([A, ModelColumn("b", "string", "2")], ["Column 'b' is given as string, and the model takes it as float."]),
+        ([A, ModelColumn("b", "float", "9")], ["Column 'b' is defined otherwise than when the model was trained."]),
     ],
 )
 def test_each_difference_is_named(given, sentences):
@@ -40,13 +40,19 @@ def test_a_column_that_is_missing_puts_no_other_in_another_place():
 
 
 def test_several_differences_are_all_named():
-    found = differences([A, B], [C, Column("b", "string", "2")])
+    found = differences([A, B], [C, ModelColumn("b", "string", "2")])
     assert [sentence.split()[3] for sentence in found] == ["missing:", "extra:", "given"]
 
 
 @pytest.mark.parametrize(
     "other",
-    [[B, A], [A], [Column("x", "integer", "1"), B], [Column("a", "float", "1"), B], [A, Column("b", "float", "")]],
+    [
+        [B, A],
+        [A],
+        [ModelColumn("x", "integer", "1"), B],
+        [ModelColumn("a", "float", "1"), B],
+        [A, ModelColumn("b", "float", "")],
+    ],
 )
 def test_order_name_type_and_definition_all_change_the_fingerprint(other):
     assert fingerprint([A, B]) == fingerprint([A, B]) == "01df235e434d"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headrace.errors import DataError, HeadraceError, MachineError
-from headrace.models import Column, Output, formats
+from headrace.models import ModelColumn, Output, formats
 from headrace.models.libraries import library, needed
 from tests.models.models import (
     COLUMNS,
@@ -109,7 +109,7 @@ def test_a_missing_library_says_what_to_install(monkeypatch, ask):
     assert (caught.value.code, "headrace[models]" in str(caught.value.hint)) == ("missing-package", True)
 
 
-RENAMED = (*COLUMNS[:3], Column("day", "boolean", ""))
+RENAMED = (*COLUMNS[:3], ModelColumn("day", "boolean", ""))
 SWAPPED = (COLUMNS[1], COLUMNS[0], *COLUMNS[2:])
 
 
@@ -126,7 +126,7 @@ def split():
     ("columns", "said"),
     [
         (COLUMNS[:3], ["'night' is missing"]),
-        ((*COLUMNS, Column("more", "float", "")), ["'more' is extra"]),
+        ((*COLUMNS, ModelColumn("more", "float", "")), ["'more' is extra"]),
         (RENAMED, ["'night' is missing", "'day' is extra"]),
         (SWAPPED, ["'payments' is in another place", "'spend' is in another place"]),
     ],
@@ -167,7 +167,7 @@ def test_an_onnx_model_of_whole_numbers_refuses_a_null_for_that_row_alone(tmp_pa
     nodes = [helper.make_node("Cast", ["x"], ["p"], to=1)]
     kept = registry(tmp_path)
     whole = graph(nodes, [tensor("x", "n", 1, kind=7)], [tensor("p", "n", 1)])
-    add(kept, whole, columns=(Column("n", "integer", ""),), missing={"n": 0.0}, output=ANY)
+    add(kept, whole, columns=(ModelColumn("n", "integer", ""),), missing={"n": 0.0}, output=ANY)
     scorer = kept.load("fraud", 1)
     assert scorer.score([{"n": 3}, {"n": None}]) == [3.0, 0.0]
     good, bad = scorer.score([{"n": 3}, {"n": float("inf")}])
@@ -215,7 +215,7 @@ def test_a_forest_wants_the_categories_it_was_trained_with_in_their_order(tmp_pa
     frame = pd.DataFrame({"country": texts, "n": np.arange(200.0)})
     told = {"objective": "binary", "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5}
     made = lightgbm.train(told, lightgbm.Dataset(frame, (texts == "CH").astype(int)), 5)
-    columns = (Column("country", "string", ""), Column("n", "float", ""))
+    columns = (ModelColumn("country", "string", ""), ModelColumn("n", "float", ""))
     error = refused(registry(tmp_path), made, columns=columns, categories={"country": ["IN", "CH"]})
     assert (error.code, "['CH', 'IN']" in error.hint) == ("wrong-columns", True)
     kept = registry(tmp_path)
@@ -415,7 +415,7 @@ def wide_logistic():
 
 @pytest.mark.parametrize("make", [wide_logistic, lambda: sigmoid(20)])
 def test_a_product_of_many_columns_is_the_same_alone_and_in_a_batch(make, tmp_path):
-    columns = tuple(Column(f"f{place}", "float", "") for place in range(20))
+    columns = tuple(ModelColumn(f"f{place}", "float", "") for place in range(20))
     kept = registry(tmp_path)
     add(kept, make(), columns=columns, missing="refuse")
     scorer, numbers = kept.load("fraud", 1), np.random.default_rng(2).normal(size=(150, 20))

@@ -7,16 +7,16 @@ import json
 import pytest
 
 from headrace.errors import DataError
-from headrace.models import Column, Output
+from headrace.models import ModelColumn, Output
 from headrace.models.manifest import FILE, checked, read, write
 from tests.models.models import manifest
 
-TEXT = Column("country", "string", "9")
+TEXT = ModelColumn("country", "string", "9")
 
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path):
     made = manifest(
-        columns=(TEXT, Column("n", "integer", "1")),
+        columns=(TEXT, ModelColumn("n", "integer", "1")),
         created_at=1_767_225_600_000_001,
         missing={"n": 0.5},
         categories={"country": ("CH", "IN")},

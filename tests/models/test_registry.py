@@ -12,10 +12,10 @@ import pytest
 from headrace import __version__
 from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.files import lock_file
-from headrace.models import Column, Output, roles_file
+from headrace.models import ModelColumn, Output, roles_file
 from tests.models.models import COLUMNS, Halved, add, booster, registry, rows, rule
 
-N = (Column("n", "float", ""),)
+N = (ModelColumn("n", "float", ""),)
 
 
 def written(folder, text):
@@ -125,7 +125,7 @@ def test_a_model_that_has_no_score_for_plain_rows_is_refused(tmp_path, text, fie
 def test_the_means_of_the_reference_are_tried_as_values_of_their_type(tmp_path, kind, told):
     text = "return 0.5 if repr(row['n']) == " + repr(told) + " else 1 / 0"
     source = written(tmp_path, text)
-    fields = {"columns": (Column("n", kind, ""),), "missing": "refuse"}
+    fields = {"columns": (ModelColumn("n", kind, ""),), "missing": "refuse"}
     assert add(registry(tmp_path), source, reference={"n": {"mean": 5}}, **fields).version == 1
     with pytest.raises(DataError, match="no score for a row of plain values"):
         add(registry(tmp_path), source, **fields)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from headrace.errors import DataError, HeadraceError
-from headrace.models import Change, Roles, chosen
+from headrace.models import RoleChange, Roles, chosen
 from headrace.models.roles import earlier, part
 from tests.models.models import add, registry, rule
 
@@ -32,7 +32,10 @@ def test_a_promoted_version_is_the_champion_and_the_history_says_so(kept):
     assert roles == kept.roles("fraud")
     at = 1_767_225_600_000_000
     assert roles.champion == 2
-    assert roles.history == (Change(at, "promote", 1, None, "first", "user"), Change(at, "promote", 2, 1, None, "user"))
+    assert roles.history == (
+        RoleChange(at, "promote", 1, None, "first", "user"),
+        RoleChange(at, "promote", 2, 1, None, "user"),
+    )
 
 
 def test_promoting_the_champion_changes_nothing(kept):

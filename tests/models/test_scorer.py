@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import DataError, HeadraceError
-from headrace.models import Column, Output, Scorer
+from headrace.models import ModelColumn, Output, Scorer
 from headrace.models.predictors import OfMatrix, OfRow
 from tests.budget import examples
 from tests.models.models import manifest
 
-N = (Column("n", "integer", ""),)
+N = (ModelColumn("n", "integer", ""),)
 EVERY = (
-    Column("i", "integer", ""),
-    Column("f", "float", ""),
-    Column("b", "boolean", ""),
-    Column("d", "decimal(38,10)", ""),
-    Column("t", "timestamp", ""),
-    Column("s", "string", ""),
+    ModelColumn("i", "integer", ""),
+    ModelColumn("f", "float", ""),
+    ModelColumn("b", "boolean", ""),
+    ModelColumn("d", "decimal(38,10)", ""),
+    ModelColumn("t", "timestamp", ""),
+    ModelColumn("s", "string", ""),
 )
 ANY = Output(low=None, high=None)
 ARROW = {
@@ -46,7 +46,7 @@ def codes(outcomes):
 
 
 def test_columns_come_in_any_order():
-    scorer = first((Column("a", "float", ""), Column("b", "float", "")), lambda matrix: matrix @ [10.0, 1.0])
+    scorer = first((ModelColumn("a", "float", ""), ModelColumn("b", "float", "")), lambda matrix: matrix @ [10.0, 1.0])
     assert scorer.score([{"b": 2.0, "a": 1.0}, {"a": 1.0, "b": 2.0}]) == [12.0, 12.0]
 
 
@@ -117,7 +117,7 @@ def test_a_null_is_refused_where_none_is_taken_and_is_not_the_models_fault(predi
     "predict", [OfMatrix(lambda matrix: matrix.sum(axis=1)), OfRow(lambda row: row["a"] + row["b"])]
 )
 def test_a_null_becomes_the_value_of_its_column_and_is_refused_in_any_other(predict):
-    columns = (Column("a", "float", ""), Column("b", "float", ""))
+    columns = (ModelColumn("a", "float", ""), ModelColumn("b", "float", ""))
     scorer = Scorer(manifest(columns, missing={"a": 10.0}, output=ANY), predict)
     outcomes = scorer.score([{"a": None, "b": 1.0}, {"a": 1.0, "b": None}])
     assert codes(outcomes) == [11.0, "missing-value"]
@@ -200,7 +200,9 @@ def test_a_table_that_does_not_fit_is_refused_whole(columns, said):
 
 def test_columns_of_several_lengths_are_refused():
     with pytest.raises(DataError, match="several lengths"):
-        first((Column("a", "float", ""), Column("b", "float", ""))).score_columns({"a": [1.0], "b": [1.0, 2.0]})
+        first((ModelColumn("a", "float", ""), ModelColumn("b", "float", ""))).score_columns(
+            {"a": [1.0], "b": [1.0, 2.0]}
+        )
 
 
 CELLS = {

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from headrace.errors import HeadraceError
-from headrace.models import Registry
+from headrace.models import ModelRegistry
 from headrace.models.trial import try_out
 from headrace.testing import FakeClock
 from tests.models.models import add, rule
@@ -21,7 +21,7 @@ BAD = {
 
 
 def registry(folder, **more):
-    return Registry(folder / "models", FakeClock(0), check=functools.partial(try_out, **more))
+    return ModelRegistry(folder / "models", FakeClock(0), check=functools.partial(try_out, **more))
 
 
 @pytest.mark.parametrize("what", BAD)

@@ -19,7 +19,7 @@ from headrace.processes import jars, redis, service, state_folder
 from headrace.processes.ports import free_ports
 from headrace.processes.service import Service
 from headrace.supervisor import services, stack
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import ChildCommand
 from headrace.supervisor.services import Local, Services
 
 WITH_REDIS = '\n[store]\nkind = "redis"\n'
@@ -239,7 +239,7 @@ def ended_when_ready(where):
 
 @pytest.fixture
 def small(monkeypatch):
-    child = Child("serve", [sys.executable, "-S", "-c", "import time; time.sleep(600)"], lambda *_: {})
+    child = ChildCommand("serve", [sys.executable, "-S", "-c", "import time; time.sleep(600)"], lambda *_: {})
     monkeypatch.setattr(stack, "children", lambda *_, **__: [child])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.meaning.exact import Key, Moment
-from headrace.meaning.reference import Outcome, contributing
+from headrace.meaning.reference import ReferenceResult, contributing
 from headrace.plan.model import TileSet
 from headrace.store import MemoryStore
 from headrace.tiles.changelog import ProgressRow, TileRow
@@ -13,7 +13,7 @@ from tests.serve.shape import to_json
 
 
 def stored(
-    outcome: Outcome, tile_set: TileSet, on_time: Moment, late: Moment, said: Mapping[int, int] | None
+    outcome: ReferenceResult, tile_set: TileSet, on_time: Moment, late: Moment, said: Mapping[int, int] | None
 ) -> MemoryStore:
     """The tiles of what was known before two moments; `said` is how far the pipeline says that it is."""
     store, rows = MemoryStore(), []
@@ -31,7 +31,7 @@ def stored(
     return store
 
 
-def positions(outcome: Outcome, tile_set: TileSet, before: Moment) -> dict[tuple[Key, int], dict[int, int]]:
+def positions(outcome: ReferenceResult, tile_set: TileSet, before: Moment) -> dict[tuple[Key, int], dict[int, int]]:
     """Of every tile, the next offset of each partition that is not in it."""
     wanted = tile_set.where.python() if tile_set.where else None
     parts = [column.python() for _, column in tile_set.key]

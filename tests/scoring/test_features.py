@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.errors import MachineError
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from headrace.read.reader import Reader
 from headrace.scoring.admission import Admit
@@ -33,7 +33,7 @@ def features_over(store):
 
 @given(records=streams, seed=st.integers(0, 999))
 def test_every_event_sees_what_the_reference_knows_at_its_place_itself_included(records, seed):
-    chance, outcome = random.Random(seed), Outcome(plan, records)
+    chance, outcome = random.Random(seed), ReferenceResult(plan, records)
     counted = [each for each in outcome.judged["payments"] if each.contributes]
     for number, each in enumerate(counted):
         before = chance.choice(counted[: number + 1])
@@ -55,7 +55,7 @@ def test_every_event_sees_what_the_reference_knows_at_its_place_itself_included(
 
 @given(records=streams)
 def test_verdicts_one_by_one_are_those_of_the_reference(records):
-    wanted = {(each.place, each.verdict) for each in Outcome(plan, records).judged["payments"]}
+    wanted = {(each.place, each.verdict) for each in ReferenceResult(plan, records).judged["payments"]}
     assert {(each.place, each.verdict) for each in Admit(payments).judge_all(records)} == wanted
 
 
@@ -64,7 +64,7 @@ def test_what_was_folded_is_folded_anew_when_the_row_of_its_tile_has_part_of_it(
 
     first = two_payments[0].record
     other = replace(first, offset=1, arrived_at=first.arrived_at + 1, value=first.value.replace(b"p1", b"p3"))
-    outcome, (one, two) = Outcome(plan, [first, other]), Admit(payments).judge_all([first, other])
+    outcome, (one, two) = ReferenceResult(plan, [first, other]), Admit(payments).judge_all([first, other])
     features = features_over(stored(outcome, tile_set, one.place, one.place, {}))
     for each in (one, two):
         features.add(each.event)
@@ -105,7 +105,7 @@ def test_tiles_that_change_at_every_read_are_an_error_and_not_a_number(two_payme
             row = stored(outcome, tile_set, (2**62,), (2**62,), {}).tiles(*asked)[0]
             return [type(row)(row.tile, row.lane, self.version, row.partials, row.positions)]
 
-    outcome = Outcome(plan, [each.record for each in two_payments])
+    outcome = ReferenceResult(plan, [each.record for each in two_payments])
     store = Restless()
     store.apply([ProgressRow(tile_set.fingerprint, "1", {}, 0)], "changelog", {0: 1})
     features = features_over(store)
@@ -116,7 +116,7 @@ def test_tiles_that_change_at_every_read_are_an_error_and_not_a_number(two_payme
 
 def test_a_row_that_comes_during_a_read_is_noticed_and_its_event_counted_once(two_payments):
     first, second = two_payments
-    outcome = Outcome(plan, [first.record, second.record])
+    outcome = ReferenceResult(plan, [first.record, second.record])
     store = MemoryStore()
     store.apply([ProgressRow(tile_set.fingerprint, "1", {}, 0)], "changelog", {0: 1})
     features = features_over(store)

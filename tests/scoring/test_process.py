@@ -17,7 +17,7 @@ from headrace.plan.build import build
 from headrace.plan.model_inputs import FittingModels, inputs_of
 from headrace.processes.component import run_component
 from headrace.scoring.model_processes import ModelProcess, ModelProcesses, command_of
-from headrace.scoring.process import Scoring
+from headrace.scoring.process import StreamScorer
 from headrace.serve.dimensions import Dimensions
 from headrace.status.records import ModelScoring
 from headrace.store import MemoryStore
@@ -54,7 +54,7 @@ class World:
             file.write_text("score = lambda row: 0.25 + 0.5 * bool(row.get('is_large'))\n")
             made = models.add(name, file, features=features.name, allow_code=True, columns=inputs_of(plan, features))
             models.promote(name, made.version)
-        self.scoring = Scoring(
+        self.scoring = StreamScorer(
             plan, config, self.log, MemoryStore(), Dimensions(), self.clock, plan.model("large"), lambda _: None
         )
         self.scoring.step()

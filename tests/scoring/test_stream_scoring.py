@@ -13,7 +13,7 @@ from headrace.log import MemoryLog
 from headrace.log.record import Message
 from headrace.meaning.equality import differences
 from headrace.meaning.exact import Moment
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from headrace.plan.model_inputs import FittingModels, inputs_of
 from headrace.read.reader import Reader
@@ -139,7 +139,7 @@ def test_every_event_has_one_prediction_with_what_the_reference_knows_of_it(worl
     world.log.append("payments", b"not JSON")
     while scoring.step():
         pass
-    outcome = Outcome(plan, world.records)
+    outcome = ReferenceResult(plan, world.records)
     counted = {
         each.event.event_id: each
         for each in outcome.judged["payments"]

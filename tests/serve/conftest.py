@@ -16,9 +16,9 @@ import headrace as hr
 from headrace.config.config import Names
 from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.log import MemoryLog, Message
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock, record
 from headrace.tiles.changelog import ProgressRow, TileRow
@@ -76,20 +76,20 @@ class World:
     """All of serving in one process, and what a pipeline would have written."""
 
     def __init__(
-        self, settings: ServeSettings = DEFAULTS, log: MemoryLog | None = None, terms: Terms | None = None
+        self, settings: ServeSettings = DEFAULTS, log: MemoryLog | None = None, terms: ServerOptions | None = None
     ) -> None:
         self.clock = FakeClock(BASE)
         self.log = log or MemoryLog(clock=self.clock)
         create(self.log, topics(plan, NAMES, 2))
         self.store = MemoryStore()
         # No read is kept by chance.
-        terms = terms or Terms(settings=dataclasses.replace(settings, sample=0.0))
+        terms = terms or ServerOptions(settings=dataclasses.replace(settings, sample=0.0))
         self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, terms=terms)
 
     def pipeline(self, *events: dict[str, Any]) -> None:
         """Tiles and progress as of now, and a word on how it is doing."""
         given = [record(clicks, **{"shop": 1, "paid": True, "price": 1, **event}) for event in events]
-        outcome, now = Outcome(plan, _placed(given)), self.clock.now()
+        outcome, now = ReferenceResult(plan, _placed(given)), self.clock.now()
         for tiles in plan.tile_sets:
             names = tuple(name for name, _ in tiles.key)
             said = ProgressRow(tiles.fingerprint, "1", {0: len(given)}, now)

@@ -11,10 +11,10 @@ from typing import Any
 import headrace as hr
 from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.log import MemoryLog
-from headrace.models import Column, Manifest, Registry
+from headrace.models import Manifest, ModelColumn, ModelRegistry
 from headrace.plan.build import build
 from headrace.serve.scoring.models import Models
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.topics import create, topics
@@ -45,18 +45,18 @@ class ScoreWorld(World):
         self,
         folder: Path,
         settings: ServeSettings = DEFAULTS,
-        terms: Terms | None = None,
+        terms: ServerOptions | None = None,
         **scoring: Any,
     ) -> None:
         self.clock = FakeClock(BASE)
         self.log = MemoryLog(clock=self.clock)
         create(self.log, topics(plan, NAMES, 2))
         self.store, self.folder = MemoryStore(), folder
-        self.registry = Registry(folder / "models", self.clock)
+        self.registry = ModelRegistry(folder / "models", self.clock)
         # Long, so that a machine with other things to do fails no test that is about something else.
         scoring = {"score_timeout": 10.0, "models_every": 0.05} | scoring
         self.models = Models(plan, folder / "models", dataclasses.replace(settings, **scoring), self.clock)
-        terms = terms or Terms(settings=dataclasses.replace(settings, sample=0.0))
+        terms = terms or ServerOptions(settings=dataclasses.replace(settings, sample=0.0))
         self.serving = Serving(plan, self.log, self.store, NAMES, self.clock, terms=terms, models=self.models)
         self.pipeline(
             {"id": "a", "user": "ann", "price": "1.50", "at": BASE},
@@ -89,7 +89,7 @@ class ScoreWorld(World):
         return None if seat is None else seat.version
 
 
-def columns_with(columns: tuple[Column, ...], place: int, **changed: str) -> tuple[Column, ...]:
+def columns_with(columns: tuple[ModelColumn, ...], place: int, **changed: str) -> tuple[ModelColumn, ...]:
     """The same columns, one of them changed."""
     from msgspec.structs import replace
 

@@ -10,7 +10,7 @@ from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.serve.http_server import Answering, Sources
 from headrace.serve.server import Filling
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from headrace.store.protocol import Store
 from headrace.tiles.fold import folds
 
@@ -26,7 +26,7 @@ class Serving:
         named: Names,
         clock: Clock | None = None,
         *,
-        terms: Terms | None = None,
+        terms: ServerOptions | None = None,
         **sources: Any,
     ) -> None:
         store.fold_with(folds(plan))

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from headrace.aggregate import Decayed, Earliest, Events, LatestN, Least, Moments, Monoid, Span, Total
+from headrace.aggregate import Decayed, Earliest, EventList, LatestN, Least, Moments, Monoid, TimeSpan, Total
 from headrace.aggregate.scalar import WIDE, scaled
 from headrace.meaning.exact import Moment
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.model import TileSet
 from headrace.tiles import partials
 from headrace.tiles.changelog import TileRow
@@ -43,13 +43,13 @@ def cell(monoid: Monoid, state: Any) -> Any:
             return scaled(state, scale)
         case Moments():
             return _struct(("n", "mean", "m2"), state if state[0] else (0, None, None))
-        case Span():
+        case TimeSpan():
             return _struct(("n", "min", "max"), state)
         case Decayed():
             return None if state is None else _struct(("ref", "total"), state)
         case Earliest():
             return None if state is None else _struct(("time", "id", "value"), state)
-        case LatestN() | Events():
+        case LatestN() | EventList():
             return [_struct(("time", "id", "value"), each) for each in state]
         case Least():
             return _scalar(state)
@@ -77,7 +77,7 @@ def decoder(columns: Iterable[tuple[str, Monoid]]) -> Callable[[bytes], dict[str
     return states
 
 
-def rows_of(outcome: Outcome, tile_set: TileSet, before: Moment, run: str = "1") -> list[TileRow]:
+def rows_of(outcome: ReferenceResult, tile_set: TileSet, before: Moment, run: str = "1") -> list[TileRow]:
     """The changelog rows of all that was known before a moment."""
     made = []
     for (key, start, lane), states in outcome.tiles(tile_set, before).items():

@@ -12,7 +12,7 @@ import pytest
 from headrace.config.config import parse
 from headrace.errors import ConfigError
 from headrace.serve.access import Access, ApiKey, access_of, digest_of, new_key, refuse_unprotected
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from tests.serve.conftest import World
 from tests.serve.test_app import EVENT, error_of
 
@@ -24,7 +24,7 @@ READS = ["/v1/features/users/ann", "/status.json", "/metrics", "/openapi.json", 
 @pytest.fixture(scope="module")
 def world():
     keys = [ApiKey(f"the {role}er", frozenset({role}), digest_of(key)) for role, key in KEYS.items()]
-    made = World(terms=Terms(Access(keys)))
+    made = World(terms=ServerOptions(Access(keys)))
     made.pipeline()
     return made
 

@@ -15,7 +15,7 @@ from headrace.log import MemoryLog
 from headrace.plan.build import build
 from headrace.serve import batch
 from headrace.serve.limits import Room
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.topics import create, topics
@@ -346,7 +346,9 @@ def test_a_set_of_request_values_alone_is_answered_and_has_no_age():
     log, clock = MemoryLog(), FakeClock(BASE)
     create(log, topics(alone, NAMES, 2))
     world = World()
-    world.serving = Serving(alone, log, MemoryStore(), NAMES, clock, terms=Terms(settings=ServeSettings(max_keys=2)))
+    world.serving = Serving(
+        alone, log, MemoryStore(), NAMES, clock, terms=ServerOptions(settings=ServeSettings(max_keys=2))
+    )
     (told,) = world.post(view="size", keys=[{}], request={"amount": 250.0}).json()["answers"]
     assert (told["features"], told["key"], told["views"]) == ({"is_large": True}, {}, {})
     assert (told["as_of"], told["freshness_ms"], told["mode"]) == (None, None, "request")

@@ -22,17 +22,17 @@ from headrace.client.connection import Reply
 from headrace.client.dataframe import frame_of
 from headrace.clock import show_time
 from headrace.define.dimension import value_at
-from headrace.lake.dimension import Place, read
+from headrace.lake.dimension import DimensionLocation, read
 from headrace.lake.dimension_table import held
 from headrace.log import MemoryLog, Message
 from headrace.plan.build import build
 from headrace.read.catalog import Readable
 from headrace.read.dimension_index import DimensionIndex
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.serve import dimensions as module
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.feature_reads import set_json
-from headrace.serve.past_reads import Past
+from headrace.serve.past_reads import PastReads
 from headrace.store import MemoryStore
 from headrace.testing import FakeClock
 from headrace.tiles.changelog import ProgressRow
@@ -73,7 +73,9 @@ class Shop:
         self.folder, self.clock = folder, FakeClock(BASE)
         self.log = MemoryLog(clock=self.clock)
         create(self.log, topics(plan, NAMES, 1))
-        self.dimensions = Dimensions([Place(merchants, str(folder / "merchants.parquet"))], clock=self.clock)
+        self.dimensions = Dimensions(
+            [DimensionLocation(merchants, str(folder / "merchants.parquet"))], clock=self.clock
+        )
         more: dict[str, Any] = {"dimensions": self.dimensions}
         self.serving = Serving(plan, self.log, MemoryStore(), NAMES, self.clock, **more)
         if rows:
@@ -202,10 +204,10 @@ def test_a_past_moment_is_answered_from_the_same_rows(shop):
 
 def test_a_feature_set_of_a_past_moment_has_views_from_the_lake_and_dimensions_from_their_tables(shop, monkeypatch):
     def from_the_lake(_self, view, key, t):
-        return Answer(view.name, dict(key), {"clicks_1h": 7}, t, t, 0.0, False, False, "lake")
+        return ViewValues(view.name, dict(key), {"clicks_1h": 7}, t, t, 0.0, False, False, "lake")
 
-    monkeypatch.setattr(Past, "_view", from_the_lake)
-    found = Past(lambda _: {}, shop.log, NAMES, shop.dimensions).read(
+    monkeypatch.setattr(PastReads, "_view", from_the_lake)
+    found = PastReads(lambda _: {}, shop.log, NAMES, shop.dimensions).read(
         Readable("fraud", fraud.keyed, fraud), {"user": "ann", "merchant": "gone"}, BASE - DAY - 1
     )
     assert {name: each.values for name, each in found.items()} == {
@@ -302,7 +304,7 @@ def test_a_table_that_changed_is_read_again_and_one_that_did_not_is_only_looked_
 
 
 def test_a_delta_table_is_read_again_with_its_next_version(tmp_path):
-    dimensions = Dimensions([Place(merchants, str(tmp_path))], clock=FakeClock(BASE))
+    dimensions = Dimensions([DimensionLocation(merchants, str(tmp_path))], clock=FakeClock(BASE))
     write_deltalake(str(tmp_path), table(OLD))
     dimensions.look()
     (before,) = dimensions.read(merchants, [("new",)], BASE)

@@ -11,8 +11,8 @@ import pytest
 
 from headrace.config.serve_settings import ServeSettings
 from headrace.serve.access import Access, ApiKey, digest_of
-from headrace.serve.fast_path import Straight
-from headrace.serve.server_options import Terms
+from headrace.serve.fast_path import FastPathProtocol
+from headrace.serve.server_options import ServerOptions
 from tests.client.conftest import PATIENCE, port_of, running, until
 from tests.serve.scoring_world import ScoreWorld
 
@@ -33,13 +33,13 @@ def shared(tmp_path_factory):
 @pytest.fixture
 def soon(monkeypatch):
     """How many requests were taken where they were read."""
-    taken, usual = [], Straight._answer_soon
+    taken, usual = [], FastPathProtocol._answer_soon
 
     def counted(self):
         taken.append(usual(self))
         return taken[-1]
 
-    monkeypatch.setattr(Straight, "_answer_soon", counted)
+    monkeypatch.setattr(FastPathProtocol, "_answer_soon", counted)
     return taken
 
 
@@ -134,7 +134,7 @@ def test_every_score_is_counted(shared, soon):
 
 
 def test_who_may_not_ask_is_refused_as_anywhere(tmp_path, soon):
-    terms = Terms(access=Access([ApiKey("ops", frozenset({"read"}), digest_of("a-key-of-sixteen"))]))
+    terms = ServerOptions(access=Access([ApiKey("ops", frozenset({"read"}), digest_of("a-key-of-sixteen"))]))
     world = ScoreWorld(tmp_path, terms=terms)
     world.promote()
     with running(world) as url:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from headrace.config.serve_settings import ServeSettings
-from headrace.serve.handler_context import Standing
+from headrace.serve.handler_context import ServingContext
 from headrace.serve.metrics import BOUNDS, HELP, Metrics
 from tests.serve.conftest import World
 from tests.streams import BASE
@@ -100,7 +100,7 @@ def test_a_request_that_fails_inside_is_no_longer_in_flight(world, monkeypatch):
     monkeypatch.setattr(world.store, "read", lambda *_, **__: 1 / 0)
     assert world.get("/v1/features/users/ann").status_code == 500
     assert world.serving.standing.metrics.in_flight == 0
-    assert isinstance(world.serving.standing, Standing)
+    assert isinstance(world.serving.standing, ServingContext)
 
 
 def test_what_there_is_more_to_is_not_answered_at_once(world, monkeypatch):

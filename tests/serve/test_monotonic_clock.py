@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.clock import SECOND
-from headrace.serve.monotonic_clock import Steady
+from headrace.serve.monotonic_clock import MonotonicClock
 from tests.serve.conftest import World
 from tests.streams import BASE
 
@@ -22,7 +22,7 @@ class Unsteady:
 
 def test_time_stays_where_it_was_until_the_clock_has_caught_up(caplog):
     under = Unsteady(100 * SECOND)
-    steady = Steady(under)
+    steady = MonotonicClock(under)
     under.time = 40 * SECOND
     assert [steady.now(), steady.now()] == [100 * SECOND] * 2
     assert (steady.behind, steady.back) == (60 * SECOND, True)
@@ -33,7 +33,7 @@ def test_time_stays_where_it_was_until_the_clock_has_caught_up(caplog):
 
 def test_a_correction_of_milliseconds_is_no_step():
     under = Unsteady(100 * SECOND)
-    steady = Steady(under)
+    steady = MonotonicClock(under)
     under.time -= 5_000
     assert (steady.now(), steady.back) == (100 * SECOND, False)
 

@@ -7,7 +7,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from headrace.serve.access import Access, ApiKey
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from tests.serve.conftest import World
 from tests.streams import BASE
 
@@ -143,4 +143,4 @@ def test_it_says_whether_a_key_is_needed():
     assert openapi.document(ROUTES, plan, ServeSettings(), keyed=True)["security"] == [{"key": []}]
     made = openapi.document(ROUTES, plan, ServeSettings(), keyed=True)
     assert made["paths"]["/health"]["get"]["security"] == []
-    assert World(terms=Terms(Access([key]))).get("/openapi.json").status_code == 401
+    assert World(terms=ServerOptions(Access([key]))).get("/openapi.json").status_code == 401

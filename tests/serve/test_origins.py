@@ -11,7 +11,7 @@ import pytest
 from headrace.config.config import parse
 from headrace.errors import DataError
 from headrace.serve.access import Access, ApiKey, digest_of
-from headrace.serve.server_options import Terms, terms_of
+from headrace.serve.server_options import ServerOptions, terms_of
 from tests.client.conftest import PATIENCE, port_of, running
 from tests.serve.conftest import World
 from tests.serve.process import answer
@@ -73,7 +73,7 @@ FOREIGN = [
 
 
 def keyed():
-    return Terms(access=Access([ApiKey("ops", frozenset({"admin"}), digest_of(KEY))]))
+    return ServerOptions(access=Access([ApiKey("ops", frozenset({"admin"}), digest_of(KEY))]))
 
 
 def sent(world, method, path, **headers):

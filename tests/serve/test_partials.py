@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.aggregate import Count, Least, Moments, Monoid, Quantiles, Span, Total
+from headrace.aggregate import Count, Least, Moments, Monoid, Quantiles, TimeSpan, Total
 from headrace.errors import DefinitionError, HeadraceError
 from headrace.tiles.partials import shape_of
 from headrace.types.field_types import Decimal, Float, Integer, String
@@ -41,7 +41,7 @@ def test_only_the_columns_asked_for_are_read():
 
 
 def test_members_that_spark_left_out_are_null():
-    assert decoder([("s", Span()), ("m", Moments(Float()))])(b'{"s":{"n":0},"m":{"n":0}}') == {
+    assert decoder([("s", TimeSpan()), ("m", Moments(Float()))])(b'{"s":{"n":0},"m":{"n":0}}') == {
         "s": (0, None, None),
         "m": (0, 0.0, 0.0),
     }
@@ -69,7 +69,7 @@ def test_decimals_keep_all_their_digits():
     [
         (Count(), b'{"x":"3"}'),
         (Count(), b'{"x":3.5}'),
-        (Span(), b'{"x":[1]}'),
+        (TimeSpan(), b'{"x":[1]}'),
         (Total(Integer()), b'{"x":{"hi":"a"}}'),
         (Total(Float()), b'{"x":"many"}'),
         (Least(String()), b'{"x":7}'),

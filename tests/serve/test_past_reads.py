@@ -20,7 +20,7 @@ from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
 from headrace.lake.maintenance import forget
 from headrace.lake.table import LakeTable
 from headrace.read.catalog import Readable
-from headrace.serve.past_reads import Past
+from headrace.serve.past_reads import PastReads
 from headrace.store import MemoryStore
 from tests.client.conftest import running
 from tests.serve.conftest import NAMES, World, clicks, plan
@@ -164,7 +164,7 @@ def test_where_records_declare_their_arrival_everything_must_be_in_the_lake(shop
     view = hr.view("users", declared, by="user", features={"clicks_1h": hr.count(over="1h")})
     before = shop.clock.now()
     shop.archive(("ann", before - MINUTE, "1.50"))
-    past, asked = Past(lambda _: shop.tables, shop.log, NAMES), Readable("users", (view,))
+    past, asked = PastReads(lambda _: shop.tables, shop.log, NAMES), Readable("users", (view,))
     assert past.read(asked, {"user": "ann"}, before)["users"].values == {"clicks_1h": 1}
     shop.clock.advance("1s")
     shop.click("ann")

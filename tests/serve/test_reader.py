@@ -15,7 +15,7 @@ from headrace.aggregate.quantiles import K
 from headrace.clock import DAY, HOUR, MINUTE, SECOND
 from headrace.errors import HeadraceError
 from headrace.log import MemoryLog, Message
-from headrace.meaning.reference import Outcome, contributing
+from headrace.meaning.reference import ReferenceResult, contributing
 from headrace.plan.build import build
 from headrace.read.reader import Reader
 from headrace.store import LmdbStore, Materialiser, MemoryStore, Store
@@ -53,7 +53,7 @@ def changelog(outcome, t, order):
 
 @given(records=streams, t=times, seed=st.integers(0, 99))
 def test_a_read_gives_the_reference_value_for_every_window(records, t, seed):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     reader = Reader(plan, fill(MemoryStore(), changelog(outcome, t, random.Random(seed))))
     for key in [*outcome.keys(every_window), ("nobody",)]:
         answer = reader.read("every_window", key, t)
@@ -62,7 +62,7 @@ def test_a_read_gives_the_reference_value_for_every_window(records, t, seed):
 
 @given(records=streams, t=times, seed=st.integers(0, 99))
 def test_a_read_gives_the_reference_value_for_every_aggregate(records, t, seed):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     reader = Reader(plan, fill(MemoryStore(), changelog(outcome, t, random.Random(seed))))
     for key in outcome.keys(every_aggregate):
         check_aggregates(outcome, reader, key, t)
@@ -115,7 +115,7 @@ later = st.integers(10, 120).map(lambda minutes: BASE + minutes * MINUTE) | time
 
 @given(records=crowded, t=later, seed=st.integers(0, 99))
 def test_a_read_from_levels_gives_the_reference_value_for_every_window(records, t, seed):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     reader = Reader(plan, grown(outcome, t, random.Random(seed)))
     for key in [*outcome.keys(every_window), ("nobody",)]:
         assert reader.read("every_window", key, t).values == outcome.values(every_window, key, (t,))
@@ -124,7 +124,7 @@ def test_a_read_from_levels_gives_the_reference_value_for_every_window(records, 
 @given(records=crowded, t=later, seed=st.integers(0, 99))
 @examples(1 / 2)
 def test_a_read_from_levels_gives_the_reference_value_for_every_aggregate(records, t, seed):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     reader = Reader(plan, grown(outcome, t, random.Random(seed)))
     for key in outcome.keys(every_aggregate):
         check_aggregates(outcome, reader, key, t)
@@ -133,7 +133,7 @@ def test_a_read_from_levels_gives_the_reference_value_for_every_aggregate(record
 @given(records=streams, t=times)
 @examples(1 / 5)
 def test_a_read_from_files_gives_the_reference_value(tmp_path_factory, records, t):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     with LmdbStore(tmp_path_factory.mktemp("store")) as store:
         reader = Reader(plan, fill(store, changelog(outcome, t, random.Random(1))))
         for key in outcome.keys(every_window):
@@ -157,7 +157,7 @@ def click(at=BASE):
 
 
 def filled(*given, as_of=None, run="1", t=BASE + MINUTE):
-    rows = rows_of(Outcome(small, given), users_set, (t,), run)
+    rows = rows_of(ReferenceResult(small, given), users_set, (t,), run)
     said = [] if as_of is None else [ProgressRow(users_set.fingerprint, run, {0: 1}, as_of)]
     return fill(MemoryStore(), [*rows, *said], ("user",))
 
@@ -206,9 +206,9 @@ def test_a_key_whose_tiles_are_all_out_of_reach_is_empty_but_not_missing():
 @pytest.mark.parametrize("made", [MemoryStore, "files"])
 def test_a_new_run_is_read_when_it_is_said_to_serve_and_its_progress_is_there(made, tmp_path):
     store = MemoryStore() if made is MemoryStore else LmdbStore(tmp_path)
-    old = [*rows_of(Outcome(small, [click()]), users_set, (BASE + MINUTE,), "1"), progress("1", BASE + SECOND)]
+    old = [*rows_of(ReferenceResult(small, [click()]), users_set, (BASE + MINUTE,), "1"), progress("1", BASE + SECOND)]
     fill(store, old, ("user",))
-    rebuilt = rows_of(Outcome(small, [click(), click(BASE + 1)]), users_set, (BASE + MINUTE,), "2")
+    rebuilt = rows_of(ReferenceResult(small, [click(), click(BASE + 1)]), users_set, (BASE + MINUTE,), "2")
     begun = HandOver(users_set.fingerprint, "2", BASE, {0: 1, -1: 5}, {0: 0}, 3)
     reader, seen = Reader(small, store), []
     for rows in ([begun, *rebuilt], [msgspec.structs.replace(begun, stage="serving")], [progress("2", BASE)]):
@@ -255,7 +255,11 @@ def test_one_look_reads_exactly_the_reach_of_the_features():
 def test_several_keys_are_read_in_one_look():
     store = Counting()
     store.asked.clear()
-    fill(store, [*rows_of(Outcome(small, [click()]), users_set, (BASE + MINUTE,)), progress("1", BASE)], ("user",))
+    fill(
+        store,
+        [*rows_of(ReferenceResult(small, [click()]), users_set, (BASE + MINUTE,)), progress("1", BASE)],
+        ("user",),
+    )
     answers = Reader(small, store).read_many("users", [("ann",), ("bob",)], BASE + MINUTE)
     assert [(answer.key["user"], answer.values["n"], answer.missing) for answer in answers] == [
         ("ann", 1, False),
@@ -381,7 +385,7 @@ def test_a_lifetime_of_which_tiles_have_gone_is_the_reference_value(records, see
     only, order = build([lifetime]), random.Random(seed)
     (tiles,) = only.tile_sets
     t = BASE + 2 * DAY + later * MINUTE
-    outcome, store = Outcome(only, records), MemoryStore()
+    outcome, store = ReferenceResult(only, records), MemoryStore()
     reader = Reader(only, store)
     for moment in sorted({BASE + order.randrange(3 * DAY) for _ in range(5)} | {t}):
         if moment <= t:
@@ -404,7 +408,7 @@ def test_an_exact_window_reads_the_tile_that_begins_before_it():
     only = build([exact])
     (tiles,) = only.tile_sets
     last, t = BASE + tiles.grain - 1, BASE + tiles.grain - 2 + 5 * MINUTE
-    outcome = Outcome(only, [click(BASE), click(last)])
+    outcome = ReferenceResult(only, [click(BASE), click(last)])
     rows = [*rows_of(outcome, tiles, (t,)), ProgressRow(tiles.fingerprint, "1", {}, t)]
     found = Reader(only, fill(MemoryStore(), rows, ("user",))).read("exact", ("ann",), t).values
     assert found == outcome.values(exact, ("ann",), (t,)) == {"n": 1}

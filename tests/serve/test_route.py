@@ -9,7 +9,7 @@ import pytest
 
 from headrace.config.serve_settings import ServeSettings
 from headrace.serve.access import Access, ApiKey
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from tests.serve.scoring_world import PLAIN, ScoreWorld, columns_with
 from tests.serve.test_app import error_of
 
@@ -267,7 +267,7 @@ def test_scoring_needs_the_role_to_read(tmp_path):
 
     keys = {role: f"a-key-that-may-{role}-and-nothing-else" for role in ("read", "write")}
     known = tuple(ApiKey(role, frozenset({role}), hashlib.sha256(key.encode()).digest()) for role, key in keys.items())
-    world = ScoreWorld(tmp_path, terms=Terms(Access(known)))
+    world = ScoreWorld(tmp_path, terms=ServerOptions(Access(known)))
     world.promote()
     world.models.look()
     body = {"key": {"user": "ann"}, "request": REQUEST}

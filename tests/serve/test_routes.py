@@ -10,7 +10,7 @@ from headrace.serve.access import Access, ApiKey, digest_of
 from headrace.serve.responses import json_answer
 from headrace.serve.route import Route, Router
 from headrace.serve.routes import ROUTES
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from tests.serve.conftest import World, plan
 from tests.serve.test_app import error_of
 
@@ -32,7 +32,9 @@ def bearer(role):
 @pytest.fixture
 def world(monkeypatch):
     monkeypatch.setattr("headrace.serve.http_server.ROUTES", (*ROUTES, ROW))
-    made = World(terms=Terms(Access([ApiKey(role, frozenset({role}), digest_of(key)) for role, key in KEYS.items()])))
+    made = World(
+        terms=ServerOptions(Access([ApiKey(role, frozenset({role}), digest_of(key)) for role, key in KEYS.items()]))
+    )
     made.pipeline()
     return made
 

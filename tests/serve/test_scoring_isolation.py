@@ -19,11 +19,11 @@ import msgspec
 import pytest
 
 from headrace.clock import SystemClock
-from headrace.models import Column, Registry
+from headrace.models import ModelColumn, ModelRegistry
 from headrace.plan.model_inputs import inputs_of
 from headrace.project import load
 from headrace.serve.scoring import process as model_process
-from headrace.serve.scoring.wire import Frames, Told, asking, read_told, row_of
+from headrace.serve.scoring.wire import Frames, ScoreReply, asking, read_told, row_of
 from tests.client.conftest import running, until
 from tests.serve.process import PROJECT, answer, served
 from tests.serve.scoring_world import ScoreWorld
@@ -127,13 +127,13 @@ def test_rows_of_several_requests_that_wait_are_scored_together():
         sizes.append(len(rows))
         return [row["n"] / 10 for row in rows]
 
-    scorer = SimpleNamespace(manifest=SimpleNamespace(columns=[Column("n", "integer", "")]), score=score)
+    scorer = SimpleNamespace(manifest=SimpleNamespace(columns=[ModelColumn("n", "integer", "")]), score=score)
     mine, its = socket.socketpair()
     with mine, its:
         mine.sendall(b"".join(asking(number, [row_of([number])]) for number in range(5)))
         thread = threading.Thread(target=model_process.answer, args=(its, scorer))
         thread.start()
-        frames, told = Frames(), list[Told]()
+        frames, told = Frames(), list[ScoreReply]()
         while len(told) < 5:
             told += [read_told(frame) for frame in frames.feed(mine.recv(1 << 16))]
         mine.shutdown(socket.SHUT_RDWR)
@@ -167,7 +167,7 @@ def shipped(folder, body):
     (folder / "features.py").write_text(MODEL)
     (folder / "headrace.toml").write_text('[project]\nname = "shop"\n')
     (folder / "score.py").write_text(f"import os, time\ndef score(row):\n    {body}\n")
-    plan, registry = load(folder).plan(), Registry(folder / ".headrace" / "models", SystemClock())
+    plan, registry = load(folder).plan(), ModelRegistry(folder / ".headrace" / "models", SystemClock())
     columns = inputs_of(plan, plan.model("churn").features)
     registry.add("churn", folder / "score.py", features="habits", columns=columns, allow_code=True)
     registry.promote("churn", 1)

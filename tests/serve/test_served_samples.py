@@ -11,7 +11,7 @@ from headrace.config.serve_settings import ServeSettings
 from headrace.errors import MachineError
 from headrace.serve import served_samples as module
 from headrace.serve.served_samples import Samples
-from headrace.serve.server_options import Terms
+from headrace.serve.server_options import ServerOptions
 from headrace.tiles.changelog import ProgressRow
 from tests.serve.conftest import NAMES, World, plan, users
 from tests.streams import BASE
@@ -23,7 +23,7 @@ def served(world, view="users"):
 
 @pytest.fixture
 def world():
-    made = World(terms=Terms(settings=ServeSettings(sample=1.0)))
+    made = World(terms=ServerOptions(settings=ServeSettings(sample=1.0)))
     made.pipeline({"id": "a", "user": "ann", "price": "1.50", "at": BASE}, {"id": "b", "user": "bob", "at": BASE})
     made.clock.advance("2s")
     return made

@@ -20,7 +20,7 @@ from headrace.serve import worker_pipe as module
 from headrace.serve.limits import Behind
 from headrace.serve.metrics_folder import MEMORY
 from headrace.serve.status_view import ANSWERED
-from headrace.serve.worker_pipe import Beat, Heard, Word
+from headrace.serve.worker_pipe import StatusMessage, WorkerReport, WorkerStatusView
 from headrace.serve.workers import Worker, Workers
 from tests.serve.conftest import World
 from tests.serve.process import served, until
@@ -160,9 +160,9 @@ def test_what_a_worker_says_again_counts_once(tmp_path):
     keeping._all += [one, other]
     nothing = dict.fromkeys(ANSWERED, 0)
     for worker, features in ((one, 3), (one, 5), (one, 5)):
-        keeping._word(worker, Beat({**nothing, "features": features}, [1.0]))
+        keeping._word(worker, WorkerReport({**nothing, "features": features}, [1.0]))
     assert not keeping.up.is_set(), "one has not been heard yet"
-    keeping._word(other, Beat({**nothing, "features": 2}, []))
+    keeping._word(other, WorkerReport({**nothing, "features": 2}, []))
     assert keeping.up.is_set()
     assert (world.serving.monitor.answered["features"], len(world.serving.monitor.reads)) == (7, 3)
 
@@ -181,11 +181,11 @@ def talking(answers):
             its.send(each)
 
     threading.Thread(target=answer, daemon=True).start()
-    return Heard(mine), said, its
+    return WorkerStatusView(mine), said, its
 
 
 def test_a_worker_tells_what_it_has_done_and_hears_how_things_stand():
-    word = Word({"log": True, "caught_up": False}, {"clicks": Behind(7, 1.5)}, 99)
+    word = StatusMessage({"log": True, "caught_up": False}, {"clicks": Behind(7, 1.5)}, 99)
     heard, said, _ = talking([word, {"at": "now"}])
     assert not all(heard.readiness().values())
     heard.reads.append(12.5)
@@ -193,12 +193,12 @@ def test_a_worker_tells_what_it_has_done_and_hears_how_things_stand():
     heard.beat()
     assert (heard.behind["clicks"].events, heard.free_disk, heard.readiness()) == (7, 99, word.readiness)
     assert heard.status() == {"at": "now"}
-    assert said[0] == Beat({**dict.fromkeys(heard.answered, 0), "features": 3}, [12.5])
+    assert said[0] == WorkerReport({**dict.fromkeys(heard.answered, 0), "features": 3}, [12.5])
     assert not heard.reads
 
 
 def test_who_hears_nothing_for_a_while_is_not_ready(monkeypatch):
-    heard, _, _ = talking([Word({"log": True})])
+    heard, _, _ = talking([StatusMessage({"log": True})])
     heard.beat()
     assert all(heard.readiness().values())
     monkeypatch.setattr(module, "SILENCE", -1.0)

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from headrace.clock import HOUR, MINUTE
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from headrace.skew.sample import Sample
 from tests.serve.shape import rows_of
@@ -34,7 +34,7 @@ def doubled_event(world: World) -> Sample:
     """An event counts twice."""
     again = world.records[-4]
     value = (again.value or b"").replace(b'"id":"p', b'"id":"x')
-    outcome = Outcome(plan, [*world.records, replace(again, value=value, offset=len(world.records))])
+    outcome = ReferenceResult(plan, [*world.records, replace(again, value=value, offset=len(world.records))])
     return world.kept(world.read(rows_of(outcome, tile_set, (world.now,))))
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.asof.lake import Past
+from headrace.asof.lake import PastEvents
 from headrace.clock import HOUR
 from headrace.errors import DataError
 from headrace.skew.audit import audit
@@ -132,7 +132,7 @@ def test_what_the_lake_has_forgotten_is_said_and_not_compared(archived, monkeypa
     def forgotten(*_):
         raise DataError("lake-forgotten", "Days that the value needs were forgotten.")
 
-    monkeypatch.setattr(Past, "read", forgotten)
+    monkeypatch.setattr(PastEvents, "read", forgotten)
     found = archived.audit()
     assert found.skipped == {"cards": "Days that the value needs were forgotten."}
     assert found.counts.total.compared == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from tests.serve.shape import rows_of
 from tests.skew import injected
@@ -65,7 +65,7 @@ def test_an_answer_that_knows_nothing_of_itself_is_no_defect(world):
 
 def test_other_definitions_are_another_version(world):
     other = build([cards_view("20m")])
-    rows = rows_of(Outcome(other, world.records), other.tile_sets[0], (world.now,))
+    rows = rows_of(ReferenceResult(other, world.records), other.tile_sets[0], (world.now,))
     said = msgspec.structs.replace(world.said(), tile_set=other.tile_sets[0].fingerprint)
     assert world.wrong(world.kept(world.read(rows, said, of=other), of=other)).cause == "version"
 
@@ -88,7 +88,7 @@ def test_the_event_that_counts_twice_is_named(world):
 
 def test_an_event_that_is_lost_is_found(world):
     gone = world.records[-5]
-    outcome = Outcome(plan, [each for each in world.records if each is not gone])
+    outcome = ReferenceResult(plan, [each for each in world.records if each is not gone])
     found = defect(world.wrong(world.kept(world.read(rows_of(outcome, tile_set, (world.now,))))))
     assert found.kind in ("missing event", "dropped tile")
     assert [event.place[2] for event in found.events] == [gone.offset]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.asof.lake import Past
+from headrace.asof.lake import PastEvents
 from headrace.clock import HOUR, MINUTE, SECOND
 from headrace.skew.freshness import Age, Ages, Profile, apart, warning
 from tests.skew.world import World, cards, history
@@ -36,7 +36,7 @@ def test_a_late_event_is_new_by_arrival_and_old_by_event_time():
 
 def test_before_everything_there_is_no_age():
     assert ages_of(World()).at(("a",), (BASE,)) is None
-    assert Ages(Past(cards, [])).at(("nobody",), (BASE,)) is None
+    assert Ages(PastEvents(cards, [])).at(("nobody",), (BASE,)) is None
 
 
 def test_a_profile_tells_how_it_went_over_time():

@@ -8,10 +8,10 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from headrace.asof.lake import Past
+from headrace.asof.lake import PastEvents
 from headrace.clock import DAY, MINUTE
 from headrace.log import MemoryLog
-from headrace.meaning.reference import Outcome, contributing
+from headrace.meaning.reference import ReferenceResult, contributing
 from headrace.plan.build import build
 from headrace.read.reader import Reader
 from headrace.serve.served_samples import Samples
@@ -51,7 +51,7 @@ def found(seed):
     """The causes of every mismatch in reads of tiles in a random state that they may be in."""
     order, records = random.Random(seed), renumbered(seeded(seed, 40, 25))
     t = BASE + order.randrange(5 * MINUTE, 40 * MINUTE)
-    said, outcome = t - order.randrange(10 * MINUTE), Outcome(plan, records)
+    said, outcome = t - order.randrange(10 * MINUTE), ReferenceResult(plan, records)
     before = sum(each.arrived_at < said for each in records)
     progress = ProgressRow(tile_set.fingerprint, "1", dict.fromkeys(range(3), before), said)
     store = MemoryStore()
@@ -66,7 +66,7 @@ def found(seed):
             samples.offer(view, reader.read(view.name, key, t), progress)
         samples.step()
         taken = [read_sample(view, each) for each in log.read(f"served.{view.name}", 0, 0)]
-        past = Past(view, [(event, lane == "late") for lane, event in counted])
+        past = PastEvents(view, [(event, lane == "late") for lane, event in counted])
         # Late events may be as old as the stream here: how long one may wait is another test's business.
         against = Against(view, tile_set.grain, plan.versions[view.name], DAY)
         yield from (one.mismatch for one in judged(against, past, taken))

@@ -10,15 +10,15 @@ from typing import Any
 from msgspec.structs import replace
 
 import headrace as hr
-from headrace.asof.lake import Past
+from headrace.asof.lake import PastEvents
 from headrace.clock import MINUTE, SECOND
 from headrace.config.config import Names
 from headrace.define.view import View
 from headrace.log import MemoryLog, Record
-from headrace.meaning.reference import Outcome, contributing
+from headrace.meaning.reference import ReferenceResult, contributing
 from headrace.plan.build import build
 from headrace.plan.model import Plan
-from headrace.read.reader import Answer, Reader
+from headrace.read.reader import Reader, ViewValues
 from headrace.serve.served_samples import Samples
 from headrace.skew.cause import Mismatch
 from headrace.skew.compare import Against, judged
@@ -81,7 +81,7 @@ class World:
 
     def __init__(self, records: list[Record] | None = None) -> None:
         self.records = history() if records is None else records
-        self.outcome = Outcome(plan, self.records)
+        self.outcome = ReferenceResult(plan, self.records)
         self.now = max(each.arrived_at for each in self.records) + SECOND
 
     def rows(self, before: int | None = None) -> list[TileRow]:
@@ -99,7 +99,7 @@ class World:
 
     def read(
         self, rows: Iterable[TileRow], said: ProgressRow | None = None, key: str = "a", of: Plan = plan, t: int = 0
-    ) -> Answer:
+    ) -> ViewValues:
         """What serving answers that has these rows."""
         store = MemoryStore()
         reader = Reader(of, store)
@@ -108,7 +108,7 @@ class World:
 
     def kept(
         self,
-        answer: Answer,
+        answer: ViewValues,
         said: ProgressRow | None = None,
         change: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values,
         of: Plan = plan,
@@ -122,10 +122,10 @@ class World:
         (found,) = log.read("served.cards", 0, 0)
         return read_sample(cards, found)
 
-    def past(self) -> Past:
+    def past(self) -> PastEvents:
         """What the lake has, by the reference."""
         counted = contributing(payments.late, self.outcome.judged["payments"])
-        return Past(cards, [(event, lane == "late") for lane, event in counted])
+        return PastEvents(cards, [(event, lane == "late") for lane, event in counted])
 
     def wrong(self, sample: Sample) -> Mismatch | None:
         """What the audit says of a sample."""

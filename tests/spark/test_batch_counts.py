@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.alarms import Seen
-from headrace.spark.archive.batch_counts import EARLIER, Counts
+from headrace.alarms import PartitionCounts
+from headrace.spark.archive.batch_counts import EARLIER, BatchCounts
 
 ROW = st.tuples(
     st.integers(0, 2),
@@ -51,9 +51,9 @@ def batch(rows):
 
 @given(st.lists(st.lists(ROW, max_size=12), max_size=4))
 def test_counts_of_parts_join_to_the_counts_of_all(parts):
-    joined, whole = Counts(), Counts()
+    joined, whole = BatchCounts(), BatchCounts()
     for rows in parts:
-        part = Counts()
+        part = BatchCounts()
         part.add(batch(rows))
         joined.join(json.loads(json.dumps(part.told())))
     everything = [row for rows in parts for row in rows]
@@ -67,7 +67,9 @@ def test_counts_of_parts_join_to_the_counts_of_all(parts):
 
 
 def test_what_was_seen_of_a_partition_are_its_ends_and_its_extremes():
-    counts = Counts()
+    counts = BatchCounts()
     offsets = ((8, "late"), (6, "admitted"), (7, "future"))
     counts.add(batch([(1, offset, verdict, False, None, False) for offset, verdict in offsets]))
-    assert counts.seen() == [Seen(1, read=3, late=1, future=1, first=1_060, last=1_080, least=1, greatest=1_080)]
+    assert counts.seen() == [
+        PartitionCounts(1, read=3, late=1, future=1, first=1_060, last=1_080, least=1, greatest=1_080)
+    ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headrace.log import MemoryLog
-from headrace.spark.dead_letter import PART_BYTES, Letter, in_parts, walk
+from headrace.spark.dead_letter import PART_BYTES, DeadLetter, in_parts, walk
 
 
-def letter(number: int, size: int) -> Letter:
-    return Letter(0, number, 0, "malformed", "it is not JSON", None, b"{", (), size)
+def letter(number: int, size: int) -> DeadLetter:
+    return DeadLetter(0, number, 0, "malformed", "it is not JSON", None, b"{", (), size)
 
 
 def test_large_letters_go_a_few_at_a_time_and_none_is_left_out():

@@ -17,7 +17,7 @@ from headrace.lake.table import LakeTable
 from headrace.log.embedded.log import EmbeddedLog
 from headrace.log.record import Message
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.plan.build import build
 from headrace.testing import FakeClock
 from tests.streams import BASE, every_aggregate, every_window, payments, seeded
@@ -33,7 +33,7 @@ by_country: View = hr.view(
 )
 overall: View = hr.view("overall", payments, by=(), features={"all": hr.count(over="1h")})
 VIEWS = (every_window, every_aggregate, by_country, overall)
-OUTCOME = Outcome(build(VIEWS), RECORDS)
+OUTCOME = ReferenceResult(build(VIEWS), RECORDS)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -16,7 +16,7 @@ from headrace.lake.table import LakeTable
 from headrace.log.embedded.log import EmbeddedLog
 from headrace.log.record import Message
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.meaning.value import value
 from headrace.plan.build import build
 from headrace.testing import FakeClock
@@ -59,14 +59,14 @@ def place(tmp_path_factory):
 def streamed(spark, log, hand_over, run, checkpoint, most):
     """The run's stream to the end of the log, as the pipeline runs it."""
     from headrace.spark.admission import judged
-    from headrace.spark.pipeline.publish import Place
+    from headrace.spark.pipeline.publish import QueryPaths
     from headrace.spark.pipeline.tile_query import TileQuery
     from headrace.spark.records import stream_of
     from headrace.spark.source import register
     from headrace.spark.tiles import Target
 
     register(spark)
-    place, begin = Place(log, CLOCK, "payments", checkpoint), hand_over and hand_over.begin
+    place, begin = QueryPaths(log, CLOCK, "payments", checkpoint), hand_over and hand_over.begin
     records = judged(stream_of(spark, log, "payments", most, begin), payments)
     tile = TileQuery(TILES, Target(run, "on_time", 3), place, "changelog", hand_over, judged=lambda *_: records)
     tile.in_micro_batches(to_the_end=True)
@@ -78,7 +78,7 @@ def streamed(spark, log, hand_over, run, checkpoint, most):
 def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spark, place):
     from headrace.spark.archive.archive import StreamArchive
     from headrace.spark.backfill.backfill import Ground, complete, fill, hand_over
-    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
     from headrace.spark.pipeline.runs import Runs
 
     folder, log, lake = place
@@ -86,7 +86,7 @@ def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spa
     archive, runs = StreamArchive(payments, "payments", log, lake, spark, CLOCK), Runs(log, "runs")
     ground = Ground(TILES, log, "payments", "changelog", lake.silver, runs, 3)
     made: dict[str, HandOver | None] = {"1": None}
-    lanes = {"1": LateLane(TILES, Run("1", None, 3), "changelog", folder / "late1")}
+    lanes = {"1": LateLane(TILES, LateLaneRun("1", None, 3), "changelog", folder / "late1")}
     for _ in range(2):
         for _ in range(2):
             archive.step(chance.randrange(150, 400))
@@ -96,7 +96,7 @@ def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spa
         done = complete(ground, fill(ground, spark, wanted))
         assert (done.hand_over.stage, done.hand_over.filled) == (FILLED, wanted.point)
         made[wanted.run] = wanted
-        lane = Run(wanted.run, wanted, 3)
+        lane = LateLaneRun(wanted.run, wanted, 3)
         lanes[wanted.run] = LateLane(TILES, lane, "changelog", folder / f"late{wanted.run}")
         publish_lanes([lanes[wanted.run]], lake, log, spark)
     assert set(made) == {"1", "2", "3"}
@@ -111,7 +111,7 @@ def test_a_run_from_any_cut_is_the_reference_tile_by_tile_and_value_by_value(spa
     again = publish_lanes(list(lanes.values()), lake, log, spark)
     assert {done.tiles for done in again} == {0}, "a pass over nothing new publishes nothing"
 
-    outcome = Outcome(PLAN, RECORDS)
+    outcome = ReferenceResult(PLAN, RECORDS)
     expected = outcome.tiles(TILES)
     assert {lane for _, _, lane in expected} == {"on_time", "late"}
     for run in made:

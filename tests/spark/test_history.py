@@ -69,11 +69,13 @@ def line(number, *, delay=SECOND, seen=None, **other):
 
 
 def wish(file, lines, *, stream=payments, arrived_at="seen", delay=None, **other):
-    from headrace.spark.imports.history_import import Wish
+    from headrace.spark.imports.history_import import ImportRequest
 
     file.write_text("".join(f"{each}\n" for each in lines))
     given, read = find_source(str(file)), parse_columns(stream.schema, {}, arrived_at)
-    return Wish(given.fingerprint(), repr((arrived_at, delay)), lambda at: read_rows(given, read, at), delay, **other)
+    return ImportRequest(
+        given.fingerprint(), repr((arrived_at, delay)), lambda at: read_rows(given, read, at), delay, **other
+    )
 
 
 def writer(spark, lake, stream=payments):

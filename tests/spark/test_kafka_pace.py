@@ -67,13 +67,13 @@ class Ending:
 def real_time(folder, clock, log):
     """A real-time query that nobody has started."""
     from headrace.plan.build import build
-    from headrace.spark.pipeline.publish import Place
+    from headrace.spark.pipeline.publish import QueryPaths
     from headrace.spark.pipeline.tile_query import REAL_TIME, TileQuery
     from headrace.spark.tiles import Target
     from tests.streams import every_window
 
     (tiles,) = build([every_window]).tile_sets
-    place = Place(log, clock, "payments", folder)
+    place = QueryPaths(log, clock, "payments", folder)
     return TileQuery(tiles, Target("1", "on_time", 2), place, "changelog", None, judged=lambda *_: None, mode=REAL_TIME)
 
 

@@ -25,14 +25,14 @@ pytestmark = pytest.mark.spark
 
 def test_imported_history_is_in_the_late_lane_except_what_the_stream_has_itself(spark, tmp_path):
     from headrace.spark.archive.archive import StreamArchive
-    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
 
     lake = opened(tmp_path / "lake")
     clock = FakeClock(LONG_AGO + 10 * SECOND)
     with EmbeddedLog(tmp_path / "log", clock=clock) as log:
         log.create_topic("payments", partitions=1)
         log.create_topic("changelog", compacted=True)
-        lane = LateLane(TILES, Run("1", None, 1), "changelog", tmp_path / "late.json")
+        lane = LateLane(TILES, LateLaneRun("1", None, 1), "changelog", tmp_path / "late.json")
         (nothing,) = publish_lanes([lane], lake, log, spark)
         assert nothing.tiles == 0, "a lake with nothing in it has nothing to publish"
         bring(spark, lake, wish(tmp_path / "old.jsonl", [line(n) for n in range(6)]), tmp_path)
@@ -50,14 +50,14 @@ def test_imported_history_is_in_the_late_lane_except_what_the_stream_has_itself(
         assert nothing.tiles == 0
         assert counts(log) == {"c0": 2, "c1": 1, "c2": 1}
 
-        again = LateLane(TILES, Run("1", None, 1), "changelog", tmp_path / "lost.json")
+        again = LateLane(TILES, LateLaneRun("1", None, 1), "changelog", tmp_path / "lost.json")
         (done,) = publish_lanes([again], lake, log, spark)
         assert (done.events, counts(log)) == (4, {"c0": 2, "c1": 1, "c2": 1})
 
 
 def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_the_streams(spark, tmp_path):
     from headrace.spark.archive.archive import StreamArchive
-    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
 
     lake, clock = opened(tmp_path / "lake"), FakeClock(LONG_AGO + payments.allowed_lateness)
     bring(spark, lake, wish(tmp_path / "old.jsonl", [line(0), line(1)]), tmp_path)
@@ -72,14 +72,14 @@ def test_a_copy_that_was_appended_again_at_the_very_bound_of_lateness_is_still_t
         archived = StreamArchive(payments, "payments", log, opened(tmp_path / "lake"), spark, clock).step()
         assert archived is not None
         assert archived.counts.verdicts[0, "duplicate"] == 2
-        lane = LateLane(TILES, Run("1", None, 1), "changelog", tmp_path / "late.json")
+        lane = LateLane(TILES, LateLaneRun("1", None, 1), "changelog", tmp_path / "late.json")
         (done,) = publish_lanes([lane], opened(tmp_path / "lake"), log, spark)
         assert (done.events, counts(log)) == (1, {"c1": 1})
 
 
 def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_path, monkeypatch):
     from headrace.spark.late import late_lane
-    from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+    from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
 
     daily = hr.view(
         "daily", payments, by=["id"], features={"n": hr.count(over="30d"), "sum": hr.sum("amount", over="1d")}
@@ -98,7 +98,7 @@ def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_
     with EmbeddedLog(tmp_path / "log", clock=clock) as log:
         for each in sets:
             log.create_topic(each.id, compacted=True)
-        lanes = [LateLane(each, Run("1", None, 1), each.id, tmp_path / each.id) for each in sets]
+        lanes = [LateLane(each, LateLaneRun("1", None, 1), each.id, tmp_path / each.id) for each in sets]
         done = publish_lanes(lanes, lake, log, spark)
         assert reads == ["silver", "silver"], "once for what is new, once for the tiles that it is in"
         assert [(each.events, each.tiles) for each in done] == [(6, 6), (6, 6)]
@@ -106,7 +106,7 @@ def test_the_lanes_of_several_tile_sets_share_one_pass_over_the_lake(spark, tmp_
         assert counts(log, sets[1].id) == {f"p{n}": 1 for n in range(0, 6_000, 1_000)}
 
         monkeypatch.setattr(late_lane, "FEW", 0)  # as if there were too many events to take all lanes at once
-        again = [LateLane(each, Run("2", None, 1), each.id, tmp_path / f"{each.id}.2") for each in sets]
+        again = [LateLane(each, LateLaneRun("2", None, 1), each.id, tmp_path / f"{each.id}.2") for each in sets]
         assert publish_lanes(again, lake, log, spark) == done
 
 

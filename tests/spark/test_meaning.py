@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from headrace.clock import DAY, MINUTE, SECOND
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome, contributing
+from headrace.meaning.reference import ReferenceResult, contributing
 from headrace.meaning.value import value
 from headrace.meaning.verdict import judge
 from headrace.plan.build import build
@@ -30,7 +30,7 @@ def tiles_of(outcome, key, before):
 
 @given(records=streams, t=times)
 def test_merging_tiles_gives_the_value_of_the_single_events_for_every_window(records, t):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     for key in outcome.keys(every_window):
         direct = outcome.values(every_window, key, (t,))
         held = tiles_of(outcome, key, (t,))
@@ -40,7 +40,7 @@ def test_merging_tiles_gives_the_value_of_the_single_events_for_every_window(rec
 
 @given(records=streams, t=times)
 def test_merging_tiles_gives_the_value_of_the_single_events_for_every_aggregate(records, t):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     for key in outcome.keys(every_aggregate):
         held = tiles_of(outcome, key, (t,))
         found = {planned.feature.name: value(planned, held, t) for planned in plan.view("every_aggregate")}
@@ -56,7 +56,10 @@ pauses = st.lists(
 def test_a_session_from_tiles_breaks_exactly_where_a_pause_is_longer_than_the_gap(pauses, wait, shift):
     moments = [BASE + shift + sum(pauses[: at + 1]) for at in range(len(pauses))]
     records = [record(payments, id=str(at), card="a", cents=1, at=moment) for at, moment in enumerate(moments)]
-    outcome, t = Outcome(plan, [replace(each, offset=at) for at, each in enumerate(records)]), moments[-1] + wait
+    outcome, t = (
+        ReferenceResult(plan, [replace(each, offset=at) for at, each in enumerate(records)]),
+        moments[-1] + wait,
+    )
     longer = [at for at, pause in enumerate(pauses) if at and pause > 90 * SECOND]
     expected = 0 if wait > 90 * SECOND else len(pauses) - (longer[-1] if longer else 0)
     (planned,) = (each for each in plan.view("every_window") if each.feature.name == "session_sum")
@@ -67,7 +70,7 @@ def test_a_session_from_tiles_breaks_exactly_where_a_pause_is_longer_than_the_ga
 @given(records=streams, t=times, finer=st.sampled_from([2, 5, 10, 64]))
 def test_the_stored_grain_never_changes_a_value(records, t, finer):
     fine_set = dataclasses.replace(tile_set, grain=tile_set.grain // finer)
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     tiles = outcome.tiles(fine_set, (t,))
     for key in outcome.keys(every_window):
         held = [(start, columns) for (owner, start, _), columns in tiles.items() if owner == key]
@@ -78,7 +81,7 @@ def test_the_stored_grain_never_changes_a_value(records, t, finer):
 
 @given(records=streams)
 def test_a_tile_is_closed_once_its_end_and_the_allowed_lateness_have_passed(records):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     whole = outcome.tiles(tile_set)
     for place, columns in whole.items():
         _, start, lane = place
@@ -90,7 +93,7 @@ def test_a_tile_is_closed_once_its_end_and_the_allowed_lateness_have_passed(reco
 
 @given(records=streams)
 def test_the_lanes_hold_disjoint_events_and_together_all_that_count(records):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     lanes = contributing("update", outcome.judged["payments"])
     identities = [(event.event_id, event.event_time) for _, event in lanes]
     assert len(set(identities)) == len(identities)

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from headrace import project
-from headrace.alarms import Seen
+from headrace.alarms import PartitionCounts
 from headrace.cli.init import create
-from headrace.ingest.dead_letters.replay import Topics, Wish, replay
-from headrace.ingest.dead_letters.selection import Wanted
+from headrace.ingest.dead_letters.replay import LetterTopics, ReplayOptions, replay
+from headrace.ingest.dead_letters.selection import LetterSelection
 from headrace.testing import FakeClock
 from tests.spark.both import Both
 
@@ -46,7 +46,7 @@ def records(log, topic):
     return log.read(topic, 0, start, limit=10_000)
 
 
-LETTERS = Topics("payments", "payments.dead")
+LETTERS = LetterTopics("payments", "payments.dead")
 
 
 def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reasons(both):
@@ -76,7 +76,7 @@ def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reason
     # The odd one is mended and replayed after its tile was closed: it is admitted by its first arrival, and left to
     # the late lane, so that the watermark has nothing to drop.
     pipeline.clock.advance("1h")
-    odd = Wish(Wanted(verdict="invalid"), value=payment("odd", "2026-01-01T11:59:59Z"))
+    odd = ReplayOptions(LetterSelection(verdict="invalid"), value=payment("odd", "2026-01-01T11:59:59Z"))
     done = replay(pipeline.log, pipeline.plan.admissions[0].stream, LETTERS, odd, pipeline.clock)
     assert [each.verdict for each in done.sent] == ["admitted"]
     told = both.settled("payments", len(SENT) + 1)
@@ -87,7 +87,7 @@ def test_every_record_is_counted_once_and_the_refused_are_kept_with_their_reason
     assert both.tile_sets["payments.by_card"].dropped_by_watermark == 0
 
     assert both.alarms == []
-    both.archiving.archives["payments"].watch.batch([Seen(0, 1, 0, 0, 9, 9, 5, 9)])
+    both.archiving.archives["payments"].watch.batch([PartitionCounts(0, 1, 0, 0, 9, 9, 5, 9)])
     both.turn()
     assert [(each.kind, each.stream) for each in both.alarms] == [("arrival_went_back", "payments")]
 

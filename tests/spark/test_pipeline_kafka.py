@@ -14,7 +14,7 @@ from headrace.cli.init import create
 from headrace.clock import MINUTE, SECOND, SystemClock, show_time
 from headrace.log.kafka.log import KafkaLog
 from headrace.meaning.equality import differences
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.meaning.value import value
 from headrace.processes.jars import CONNECTOR, present
 from headrace.topics import spark_jars
@@ -73,7 +73,7 @@ def test_records_in_kafka_become_the_tiles_of_the_reference(both, shop):
     }
     assert told["lag_events"] == 0
 
-    outcome = Outcome(shop.plan(), stack.everything(log, "pipeline.payments", "payments"))
+    outcome = ReferenceResult(shop.plan(), stack.everything(log, "pipeline.payments", "payments"))
     rows = log.read("pipeline.changelog.payments.by_card", 0, 0, limit=100_000)
     (view,) = shop.views
     found = tiles_of(shop, [(row.key, row.value) for row in rows])

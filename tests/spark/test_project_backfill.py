@@ -9,7 +9,7 @@ from headrace.lake.imports import positions
 from headrace.lake.location import open_lake
 from headrace.spark.backfill.project_backfill import run_backfill
 from headrace.spark.backfill.step import BEGIN, LATE, BackfillStep
-from headrace.spark.late.late_lane import LateLane, Run, late_file, publish_lanes
+from headrace.spark.late.late_lane import LateLane, LateLaneRun, late_file, publish_lanes
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
 from headrace.tiles.changelog import FILLED, TileRow
 from headrace.tiles.changelog_format import decode
@@ -56,7 +56,7 @@ def test_the_late_lane_is_published_before_a_run_is_said_to_be_filled(shop, spar
 def test_a_pipeline_that_follows_finds_the_lane_as_far_as_the_lake_was(shop, spark):
     shop.clock.advance("1d")
     (done,) = run_backfill(shop.config, plan.tile_sets, spark, shop.clock)
-    lake, run = open_lake(shop.config, payments), Run(done.hand_over.run, done.hand_over, 1)
+    lake, run = open_lake(shop.config, payments), LateLaneRun(done.hand_over.run, done.hand_over, 1)
     file = late_file(names(shop.config).path("checkpoints", checkpoint_of(tile_set, run.name)))
     lane = LateLane(tile_set, run, f"changelog.{tile_set.id}", file)
     assert lane.done == positions(lake.silver)

@@ -7,19 +7,19 @@ import json
 import pytest
 
 from headrace.errors import DataError
-from headrace.models.columns import Column
-from headrace.models.registry import Registry
+from headrace.models.columns import ModelColumn
+from headrace.models.registry import ModelRegistry
 from headrace.spark.score import scored
 from headrace.testing import FakeClock
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = (Column("n", "integer", "1"), Column("spend", "float", "2"), Column("new", "boolean", "3"))
+COLUMNS = (ModelColumn("n", "integer", "1"), ModelColumn("spend", "float", "2"), ModelColumn("new", "boolean", "3"))
 
 
 @pytest.fixture
 def registry(tmp_path):
-    return Registry(tmp_path, FakeClock(0))
+    return ModelRegistry(tmp_path, FakeClock(0))
 
 
 def trained(rows):

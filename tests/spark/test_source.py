@@ -12,7 +12,7 @@ import pytest
 from headrace.clock import SECOND
 from headrace.errors import HeadraceError
 from headrace.log import EmbeddedLog, Message, Retention, follow
-from headrace.spark.source import SCHEMA, LogSource, Settings, StreamReader, register
+from headrace.spark.source import SCHEMA, LogSource, SourceOptions, StreamReader, register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -141,7 +141,7 @@ def test_the_arrow_columns_are_those_that_spark_declares(spark: SparkSession) ->
 
 
 def reader(log: EmbeddedLog, **more: Any) -> StreamReader:
-    return StreamReader(Settings(options(log, **more)))
+    return StreamReader(SourceOptions(options(log, **more)))
 
 
 def test_a_stream_starts_where_its_options_say(log: EmbeddedLog) -> None:
@@ -166,7 +166,7 @@ def test_available_now_ends_where_the_log_ended_when_it_began(log: EmbeddedLog) 
 
 
 def test_every_offset_is_in_one_slice(log: EmbeddedLog) -> None:
-    slices = Settings(options(log, recordsPerSlice="3")).slices({0: 1, 1: 4, 2: 0}, {0: 8, 1: 4, 2: 2})
+    slices = SourceOptions(options(log, recordsPerSlice="3")).slices({0: 1, 1: 4, 2: 0}, {0: 8, 1: 4, 2: 2})
     assert [(s.partition, s.start, s.end) for s in slices] == [(0, 1, 4), (0, 4, 7), (0, 7, 8), (2, 0, 2)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from headrace.clock import micros
 from headrace.log import MemoryLog
 from headrace.plan.build import build
-from headrace.spark.pipeline.publish import Place
+from headrace.spark.pipeline.publish import QueryPaths
 from headrace.spark.pipeline.tile_query import NO_WORKER, TRIES, TileQuery
 from headrace.spark.tiles import Target
 from headrace.testing import FakeClock
@@ -20,7 +20,7 @@ from tests.streams import every_window
 def tile(tmp_path):
     clock = FakeClock(micros("2026-01-01T12:00:00Z"))
     (tiles,) = build([every_window]).tile_sets
-    place = Place(MemoryLog(clock=clock), clock, "payments", tmp_path)
+    place = QueryPaths(MemoryLog(clock=clock), clock, "payments", tmp_path)
     return TileQuery(tiles, Target("1", "on_time", 1), place, "changelog", None, judged=lambda *_: None)
 
 

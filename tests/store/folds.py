@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from headrace.tiles.levels import BASE, Band, Layout, Piece
+from headrace.tiles.levels import BASE, Band, LevelLayout, ReadPiece
 
 GRAIN = 10
 WIDTHS = (40, 160, 640)
@@ -17,10 +17,10 @@ class Counting:
     """Sums the only column there is; a piece comes to its total and the places of its tiles."""
 
     def __init__(self, widths: tuple[int, ...] = WIDTHS, digest: str = "one", *, keep: int = 0, base: str = "") -> None:
-        self.layout = Layout(digest, widths, keep, base)
+        self.layout = LevelLayout(digest, widths, keep, base)
         self.merged = 0
 
-    def merge(self, level: int, pieces: Sequence[Piece]) -> bytes:
+    def merge(self, level: int, pieces: Sequence[ReadPiece]) -> bytes:
         self.merged += len(pieces)
         if level != BASE:
             width = self.layout.widths[level - 1]
@@ -28,7 +28,7 @@ class Counting:
         return json.dumps({"level": level, **told(pieces)}).encode()
 
 
-def told(pieces: Iterable[Piece]) -> dict[str, object]:
+def told(pieces: Iterable[ReadPiece]) -> dict[str, object]:
     """What pieces come to together."""
     total, tiles = 0, Counter[int]()
     for piece in pieces:

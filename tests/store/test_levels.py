@@ -12,7 +12,7 @@ from headrace.errors import DataError
 from headrace.store import LmdbStore
 from headrace.store.lmdb import relayout
 from headrace.tiles.changelog import Gone, ProgressRow, TileRow
-from headrace.tiles.levels import Band, Layout, Piece, widths
+from headrace.tiles.levels import Band, LevelLayout, ReadPiece, widths
 from tests.store.folds import GRAIN, Counting, bands_of, told
 from tests.store.rows import TOPIC, fold
 
@@ -70,7 +70,7 @@ def test_a_band_for_tiles_alone_is_read_from_tiles_alone(store):
 
 def test_a_reader_that_knows_another_layout_reads_tiles_alone(store):
     filled(store)
-    for layout in (Layout("other", (40, 160, 640)), Layout("one", (80,))):
+    for layout in (LevelLayout("other", (40, 160, 640)), LevelLayout("one", (80,))):
         assert {piece.level for piece in pieces(store, [Band(0, 2_000, 99)], layout=layout)} == {0}
     assert {piece.level for piece in store.read(SET, [KEY], [Band(0, 2_000, 99)], run="1").keys[0]} == {0}
 
@@ -244,7 +244,7 @@ def test_one_look_says_which_run_is_read_and_how_far_it_has_come(store):
     said = ProgressRow(SET, "1", {0: 1}, as_of=9)
     put(store, said)
     found = store.read(SET, [KEY, ("nobody",)], [Band(10, 20, 0)])
-    assert (found.run, found.said, found.keys) == ("1", said, [[Piece(10, 0, b'{"count_1":1}')], None])
+    assert (found.run, found.said, found.keys) == ("1", said, [[ReadPiece(10, 0, b'{"count_1":1}')], None])
     assert store.read(SET, [KEY], [Band(9_000, 9_010, 0)]).keys == [[]]
     assert store.read(SET, [], [Band(0, 10, 0)]).keys == []
 

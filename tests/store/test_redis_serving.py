@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from headrace import project
 from headrace.clock import SystemClock
 from headrace.log import EmbeddedLog, Message
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 from headrace.read.reader import Reader
 from headrace.store import MemoryStore, RedisStore
 from headrace.testing import record
@@ -37,7 +37,7 @@ numbers = itertools.count()
 @given(records=streams, t=times, seed=st.integers(0, 99))
 @examples(2 / 5)
 def test_a_read_gives_what_it_gives_over_memory(redis_server, records, t, seed):
-    outcome = Outcome(plan, records)
+    outcome = ReferenceResult(plan, records)
     rows = changelog(outcome, t, random.Random(seed))
     with RedisStore(redis_server.url, namespace=f"serving-{next(numbers)}") as store:
         shared, own = Reader(plan, fill(store, rows)), Reader(plan, fill(MemoryStore(), rows))
@@ -113,7 +113,10 @@ def _be_the_pipeline(folder, clicks):
     made, now = project.load(folder).plan(), SystemClock().now()
     (tiles,), stream = made.tile_sets, made.admissions[0].stream
     given = [msgspec.structs.replace(record(stream, user="ann", at=now), offset=n) for n in range(clicks)]
-    rows = [*rows_of(Outcome(made, given), tiles, (now + 1,)), ProgressRow(tiles.fingerprint, "1", {0: clicks}, now)]
+    rows = [
+        *rows_of(ReferenceResult(made, given), tiles, (now + 1,)),
+        ProgressRow(tiles.fingerprint, "1", {0: clicks}, now),
+    ]
     pairs = [encode(row, ("user",) if isinstance(row, TileRow) else ()) for row in rows]
     with EmbeddedLog(folder / ".headrace" / "log") as log:
         log.append_batch("changelog.clicks.by_user", [Message(value, key) for key, value in pairs])

@@ -135,7 +135,7 @@ def bring_in(loaded: Project, events: list[dict[str, Any]], spark: Any) -> None:
     from headrace.ingest.files.source import find_source
     from headrace.lake.location import open_lake
     from headrace.spark.archive.lake_writer import LakeWriter
-    from headrace.spark.imports.history_import import Wish, bring
+    from headrace.spark.imports.history_import import ImportRequest, bring
 
     (stream,) = loaded.streams
     file, scratch = loaded.config.root / "history.parquet", loaded.config.root / "scratch"
@@ -143,7 +143,7 @@ def bring_in(loaded: Project, events: list[dict[str, Any]], spark: Any) -> None:
     scratch.mkdir(exist_ok=True)
     lake = replace(open_lake(loaded.config, stream), staging=str(scratch / "staging"))
     given, read = find_source(str(file)), parse_columns(stream.schema, {}, "received")
-    wish = Wish(given.fingerprint(), "rule", lambda start: read_rows(given, read, start))
+    wish = ImportRequest(given.fingerprint(), "rule", lambda start: read_rows(given, read, start))
     writer = LakeWriter(stream, names(loaded.config).topic(stream.name), lake, spark)
     done = bring(writer, wish, scratch, most=1_000, clock=SystemClock())
     assert done.rows == len(events)

@@ -7,7 +7,7 @@ import pytest
 import headrace as hr
 from headrace.errors import DataError, ProjectError, UsageError
 from headrace.plan.build import build
-from headrace.training.feature_columns import Asked, asked, refuse_clashes
+from headrace.training.feature_columns import FeatureColumns, asked, refuse_clashes
 from headrace.types.field_types import String
 
 clicks = hr.stream("clicks", fields={"user": str, "shop": str, "n": int, "at": hr.Timestamp}, event_time="at")
@@ -34,7 +34,7 @@ plan = build(
 )
 
 
-def names(found: Asked) -> dict[str, list[str]]:
+def names(found: FeatureColumns) -> dict[str, list[str]]:
     return {view.name: [feature.name for feature in view.features] for view in found.views}
 
 
@@ -93,7 +93,7 @@ def test_keys_have_the_types_of_their_views_and_one_column_of_two_types_is_refus
     visits = hr.stream("visits", fields={"shop": int, "at": hr.Timestamp}, event_time="at")
     other = hr.view("other", visits, by="shop", features={"x": hr.count(over="1h")})
     with pytest.raises(DataError, match="two types") as refused:
-        _ = Asked("a", (shops, other)).key_types
+        _ = FeatureColumns("a", (shops, other)).key_types
     assert refused.value.got == "string in shops, integer in other"
 
 

@@ -12,9 +12,9 @@ import headrace as hr
 from headrace.clock import micros, parse_timestamp
 from headrace.errors import DataError
 from headrace.training.build import _chosen
-from headrace.training.feature_columns import Asked
+from headrace.training.feature_columns import FeatureColumns
 from headrace.training.request import wish
-from headrace.training.spine_columns import Need, typed
+from headrace.training.spine_columns import SpineColumn, typed
 from headrace.training.spine_facts import facts, projection, questions
 from headrace.types.field_types import Boolean, Float, Integer, String, Timestamp, type_of
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
 users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
-ASKED = Asked("users", (users,))
+ASKED = FeatureColumns("users", (users,))
 CELLS = [
     "2026-01-01T00:00:00Z",
     "2026-01-01 00:00:00.1234567+05:30",
@@ -71,7 +71,7 @@ def meant(kind: Any, cell: str) -> Any:
 def test_text_is_read_as_a_request_or_a_record_would_have_it(spark):
     kinds = [String(), Timestamp(), Integer(), Boolean(), Float(), hr.Decimal(5, 2)]
     frame = spark.createDataFrame([(n, cell) for n, cell in enumerate(CELLS)], "n INT, cell STRING")
-    exprs = [typed(Need("cell", kind, "a key"), "string") for kind in kinds]
+    exprs = [typed(SpineColumn("cell", kind, "a key"), "string") for kind in kinds]
     shown = [
         f"unix_micros({text})" if isinstance(kind, Timestamp) else text for kind, text in zip(kinds, exprs, strict=True)
     ]
@@ -88,7 +88,7 @@ def test_other_types_are_taken_where_nothing_is_lost_and_refused_where_something
     kinds = dict(frame.dtypes)
 
     def cell(name: str, kind: Any) -> Any:
-        return frame.selectExpr(typed(Need(name, type_of(kind), "a key"), kinds[name])).collect()[0][0]
+        return frame.selectExpr(typed(SpineColumn(name, type_of(kind), "a key"), kinds[name])).collect()[0][0]
 
     assert (cell("i", str), cell("i", int), cell("i", float)) == ("7", 7, 7.0)
     assert (cell("i", hr.Decimal(3, 1)), cell("d", hr.Decimal(3, 1)), cell("d", float)) == (Decimal(7), Decimal(7), 7.0)
@@ -118,7 +118,7 @@ def looked_at(frame: Any, asked: Any, *, text: bool = False) -> Any:
     from headrace.spark.training.spine import answers
 
     kinds = dict(frame.dtypes)
-    needed = [Need("t", Timestamp(), "the time"), Need("user", String(), "a key")]
+    needed = [SpineColumn("t", Timestamp(), "the time"), SpineColumn("user", String(), "a key")]
     said = answers(frame, questions(needed, asked, kinds, text=text))
     return needed, facts(said, needed, asked, kinds, text=text), kinds
 

@@ -10,14 +10,14 @@ from headrace.aggregate.catalog import AGGREGATES
 from headrace.aggregate.count import Count
 from headrace.aggregate.decayed import Decayed
 from headrace.aggregate.distinct import Distinct
-from headrace.aggregate.events import Events
+from headrace.aggregate.events import EventList
 from headrace.aggregate.extreme import Greatest, Least
 from headrace.aggregate.frequent import Frequent
 from headrace.aggregate.moments import Moments
 from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.aggregate.order import Earliest, Latest, LatestN
 from headrace.aggregate.quantiles import Quantiles
-from headrace.aggregate.span import Span
+from headrace.aggregate.span import TimeSpan
 from headrace.aggregate.total import Total
 
 __all__ = [
@@ -28,8 +28,8 @@ __all__ = [
     "Distinct",
     "Earliest",
     "Event",
+    "EventList",
     "EventSql",
-    "Events",
     "Frequent",
     "Greatest",
     "Latest",
@@ -38,8 +38,8 @@ __all__ = [
     "Moments",
     "Monoid",
     "Quantiles",
-    "Span",
     "State",
+    "TimeSpan",
     "Total",
     "aggregate",
 ]

@@ -17,7 +17,7 @@ from headrace.errors import DefinitionError, did_you_mean, shown
 from headrace.types.field_types import Boolean, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 # Event time in microseconds, event id, value (never null).
 Event = tuple[int, str, Any]
@@ -84,7 +84,7 @@ class Aggregate:
         """The value at `t`, by definition, from the events whose value is not null."""
         raise NotImplementedError
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         """The value by definition of many rows at once, each over its places in a column and at its moment t."""
         raise NotImplementedError
 

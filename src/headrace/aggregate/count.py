@@ -11,7 +11,7 @@ from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import Integer, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class CountOf(Aggregate):
         del t
         return len(events)
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import pyarrow as pa
 
         del column, t

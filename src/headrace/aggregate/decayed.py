@@ -18,7 +18,7 @@ from headrace.clock import LONGEST
 from headrace.types.field_types import Float, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Merge, States, Values
+    from headrace.aggregate.columns import Array, Column, Merge, RowRanges, States, Values
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class DecayedSum(Aggregate):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         return real.total(float(value) * weight(time - t, self.half_life) for time, _, value in events)
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import numpy as np
 
         from headrace.aggregate.columns import finite_values

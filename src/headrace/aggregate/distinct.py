@@ -13,7 +13,7 @@ from headrace.aggregate.sketch import Sketch, datasketches
 from headrace.types.field_types import Integer, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 # 4,096 registers of a byte: 4 kB at most, a standard error of 1.6 % once sketches were joined.
 LG_REGISTERS = 12
@@ -87,7 +87,7 @@ class CountDistinct(Aggregate):
         del t
         return len({value for _, _, value in events})
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         """How many values are seen for the first time in their row.
 
         Those are the ones not seen earlier in its whole stretch of time, and the ones seen earlier only in the gaps
@@ -109,7 +109,7 @@ class CountDistinct(Aggregate):
         return all(abs(value - true) <= RELATIVE_ERROR * true for value in (a, b))
 
 
-def _seen_in_gaps(column: Column, picked: Chosen, begin: Array) -> Array:
+def _seen_in_gaps(column: Column, picked: RowRanges, begin: Array) -> Array:
     """The row of every value whose first place in the row's stretch of time is in a gap, and a later one in a range."""
     import numpy as np
 

@@ -15,11 +15,11 @@ from headrace.aggregate.order import PlacedValues, placed_sql
 
 
 @dataclass(frozen=True)
-class Events(PlacedValues):
+class EventList(PlacedValues):
     """Every value with its place in time; the state is a sorted tuple of (event time, event id, value).
 
     >>> from headrace.types.field_types import Integer
-    >>> Events(Integer()).merge(((2, "b", 7),), ((1, "a", 7),))
+    >>> EventList(Integer()).merge(((2, "b", 7),), ((1, "a", 7),))
     ((1, 'a', 7), (2, 'b', 7))
     """
 

@@ -15,7 +15,7 @@ from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import Decimal, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,15 @@ class Min(Aggregate):
         del t
         return min((value for _, _, value in events), default=None)
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import numpy as np
 
         del t
         return self._extremes(column, picked, np.minimum, len(column.codes))
 
-    def _extremes(self, column: Column, picked: Chosen, choose: Callable[[Array, Array], Array], empty: int) -> Values:
+    def _extremes(
+        self, column: Column, picked: RowRanges, choose: Callable[[Array, Array], Array], empty: int
+    ) -> Values:
         from headrace.aggregate.columns import take_values
 
         make = (column.codes,), (empty,), lambda a, b: (choose(a[0], b[0]),)
@@ -140,7 +142,7 @@ class Max(Min):
         del t
         return max((value for _, _, value in events), default=None)
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import numpy as np
 
         del t

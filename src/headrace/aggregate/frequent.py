@@ -17,7 +17,7 @@ from headrace.aggregate.sketch import Sketch, datasketches
 from headrace.types.field_types import Boolean, Decimal, Field, Integer, List, String, Struct, Timestamp, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 MOST_ITEMS = 1_000
 _LEAST_LG = 10
@@ -109,7 +109,7 @@ class TopK(Aggregate):
         del t
         return self._listed(Counter(value for _, _, value in events).items()) if events else None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         # Nothing quicker is known.
         return column.exact(self, picked, t)
 

@@ -19,7 +19,7 @@ from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import Float, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, States, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, States, Values
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Variance(Aggregate):
         values = [Fraction(value) for _, _, value in events]
         return real.rounded(_variance(values)) if len(values) > 1 else None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import numpy as np
 
         from headrace.aggregate.columns import finite_values

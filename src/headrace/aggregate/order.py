@@ -17,7 +17,7 @@ from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import List, Type, arrow_type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 MOST_VALUES = 1_000
 
@@ -164,7 +164,7 @@ class First(Aggregate):
         del t
         return sorted(events)[0][2] if events else None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         from headrace.aggregate.columns import take_values
 
         del t
@@ -185,7 +185,7 @@ class Last(First):
         del t
         return sorted(events)[-1][2] if events else None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         from headrace.aggregate.columns import take_values
 
         del t
@@ -220,7 +220,7 @@ class LastN(Aggregate):
         del t
         return [value for _, _, value in reversed(sorted(events)[-self.n :])] or None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import numpy as np
         import pyarrow as pa
 

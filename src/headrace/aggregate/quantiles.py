@@ -17,7 +17,7 @@ from headrace.errors import DefinitionError, shown
 from headrace.types.field_types import Float, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 # 200 values per level: a tile is exact up to 200 values, with a rank error of 1.33 % in 99 of 100 beyond.
 K = 200
@@ -109,7 +109,7 @@ class Quantile(Aggregate):
         place = math.ceil(Fraction(repr(self.q)) * len(values))
         return values[max(place, 1) - 1] if values else None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import numpy as np
 
         from headrace.aggregate.columns import finite_values

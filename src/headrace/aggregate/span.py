@@ -16,14 +16,14 @@ from headrace.clock import SECOND
 from headrace.types.field_types import Float, Type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 
 @dataclass(frozen=True)
-class Span(Monoid):
+class TimeSpan(Monoid):
     """How many events with a value, and the first and last of their times; the state is (n, min, max).
 
-    >>> Span().merge((1, 5, 5), (2, 3, 4))
+    >>> TimeSpan().merge((1, 5, 5), (2, 3, 4))
     (3, 3, 5)
     """
 
@@ -59,7 +59,7 @@ def _seconds(t: int, event_time: int) -> float:
     return max(t - event_time, 0) / SECOND
 
 
-def _column_seconds(column: Column, picked: Chosen, places: Array, t: Array) -> Values:
+def _column_seconds(column: Column, picked: RowRanges, places: Array, t: Array) -> Values:
     """Seconds since the events at some places, one for each row."""
     import numpy as np
 
@@ -83,7 +83,7 @@ class TimeSinceLast(Aggregate):
 
     @property
     def monoids(self) -> tuple[Monoid, ...]:
-        return (Span(),)
+        return (TimeSpan(),)
 
     @property
     def type(self) -> Type:
@@ -96,7 +96,7 @@ class TimeSinceLast(Aggregate):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         return _seconds(t, max(time for time, _, _ in events)) if events else None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         return _column_seconds(column, picked, picked.last, t)
 
 
@@ -113,5 +113,5 @@ class TimeSinceFirst(TimeSinceLast):
     def exact(self, events: Sequence[Event], t: int) -> Any:
         return _seconds(t, min(time for time, _, _ in events)) if events else None
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         return _column_seconds(column, picked, picked.first, t)

@@ -20,7 +20,7 @@ from headrace.aggregate.monoid import EventSql, Monoid, State
 from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Decimal, Float, Integer, Type, arrow_type
 
 if TYPE_CHECKING:
-    from headrace.aggregate.columns import Array, Chosen, Column, Values
+    from headrace.aggregate.columns import Array, Column, RowRanges, Values
 
 # Up to this many digits Spark's sum has ten digits to spare; wider decimals are summed in two parts.
 _NARROW = 28
@@ -110,7 +110,7 @@ def _lower_digits(scale: int) -> int:
     return scale - (_NARROW - 1)
 
 
-def _column_totals(column: Column, picked: Chosen) -> Array:
+def _column_totals(column: Column, picked: RowRanges) -> Array:
     """The sum of the floats of each row, or of its whole numbers without rounding."""
     import numpy as np
 
@@ -163,7 +163,7 @@ class Sum(Aggregate):
                     return summed if len(summed.as_tuple().digits) <= precision else None
         return real.total(values)
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import pyarrow as pa
 
         from headrace.aggregate.columns import finite_values
@@ -216,7 +216,7 @@ class Mean(Aggregate):
             return None if total is None else total / len(values)
         return real.rounded(sum(map(Fraction, values), Fraction(0)) / len(values))
 
-    def compute_values(self, column: Column, picked: Chosen, t: Array) -> Values:
+    def compute_values(self, column: Column, picked: RowRanges, t: Array) -> Values:
         import numpy as np
         import pyarrow as pa
 

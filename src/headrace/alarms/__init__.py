@@ -7,7 +7,7 @@ all of one stream. Counting is `spark.archive.batch_counts`'s business, telling 
 
 from __future__ import annotations
 
-from headrace.alarms.alarm import Alarm
-from headrace.alarms.stream import Seen, StreamWatch
+from headrace.alarms.alarm import StreamAlarm
+from headrace.alarms.stream import PartitionCounts, StreamWatch
 
-__all__ = ["Alarm", "Seen", "StreamWatch"]
+__all__ = ["PartitionCounts", "StreamAlarm", "StreamWatch"]

@@ -27,7 +27,7 @@ class AlarmStatus(Struct, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Alarm:
+class StreamAlarm:
     """Something that a stream does and should not.
 
     Parameters
@@ -73,24 +73,24 @@ class Alarm:
         )
 
 
-def rate_alarm(stream: str, partition: int, kind: str, rate: float, usual: float, since: int) -> Alarm:
+def rate_alarm(stream: str, partition: int, kind: str, rate: float, usual: float, since: int) -> StreamAlarm:
     """The rate of a verdict is far above what it usually is."""
     verdict = "from the future" if kind == "future" else kind
     says = f"Partition {partition} of {stream}: {rate:.1%} of the records are {verdict}, usually {usual:.1%}."
-    return Alarm(stream, partition, kind, rate, usual, since, says.replace("%", " %"))
+    return StreamAlarm(stream, partition, kind, rate, usual, since, says.replace("%", " %"))
 
 
-def went_back_alarm(stream: str, partition: int, by: int, since: int) -> Alarm:
+def went_back_alarm(stream: str, partition: int, by: int, since: int) -> StreamAlarm:
     """Arrival times of a partition went back.
 
     >>> went_back_alarm("payments", 0, 1_500_000, 0).says
     'Partition 0 of payments: arrival times went back by 1.5 s.'
     """
     says = f"Partition {partition} of {stream}: arrival times went back by {by / 1_000_000:,.1f} s."
-    return Alarm(stream, partition, WENT_BACK, None, None, since, says)
+    return StreamAlarm(stream, partition, WENT_BACK, None, None, since, says)
 
 
-def dropped_alarm(stream: str, tiles: str, rows: int, since: int) -> Alarm:
+def dropped_alarm(stream: str, tiles: str, rows: int, since: int) -> StreamAlarm:
     """Spark's watermark dropped rows: they are missing from the tiles, and only the lake has them.
 
     >>> dropped_alarm("payments", "payments.by_card", 3, 0).says
@@ -98,31 +98,31 @@ def dropped_alarm(stream: str, tiles: str, rows: int, since: int) -> Alarm:
     """
     dropped = show_count(rows, "row was", "rows were")
     back = f"`headrace backfill` brings {'it' if rows == 1 else 'them'} back from the lake"
-    return Alarm(
+    return StreamAlarm(
         stream, None, DROPPED, None, None, since, f"Tiles {tiles}: {dropped} dropped by the watermark; {back}."
     )
 
 
-def hot_key_alarm(stream: str, tiles: str, key: str, share: float, since: int) -> Alarm:
+def hot_key_alarm(stream: str, tiles: str, key: str, share: float, since: int) -> StreamAlarm:
     """Much of what is read is of one key.
 
     >>> hot_key_alarm("payments", "payments.by_card", "card=42", 0.517, 0).says
     'Tiles payments.by_card: 51.7 % of the events are of one key, card=42.'
     """
     says = f"Tiles {tiles}: {100 * share:.1f} % of the events are of one key, {key}."
-    return Alarm(stream, None, HOT_KEY, share, None, since, says)
+    return StreamAlarm(stream, None, HOT_KEY, share, None, since, says)
 
 
-def waiting_alarm(stream: str, what: str, why: str, since: int) -> Alarm:
+def waiting_alarm(stream: str, what: str, why: str, since: int) -> StreamAlarm:
     """Something of a stream waits for its lake.
 
     >>> waiting_alarm("payments", "The archive of payments", "The lake's table payments/bronze cannot be used.", 0).says
     "The archive of payments waits: The lake's table payments/bronze cannot be used."
     """
-    return Alarm(stream, None, WAITS, None, None, since, f"{what} waits: {why}")
+    return StreamAlarm(stream, None, WAITS, None, None, since, f"{what} waits: {why}")
 
 
-def full_alarm(folder: str, free: int, since: int, least: int = 0) -> Alarm:
+def full_alarm(folder: str, free: int, since: int, least: int = 0) -> StreamAlarm:
     """The disk is full, or so nearly that no events are taken below `least` bytes.
 
     >>> full_alarm("data", 4_096, 0).says
@@ -138,4 +138,4 @@ def full_alarm(folder: str, free: int, since: int, least: int = 0) -> Alarm:
             f"The disk of {folder} has {show_count(free, 'byte')} left: "
             f"below {show_count(least, 'byte')} no events are taken over HTTP (serve.min_free_disk)."
         )
-    return Alarm("", None, DISK, None, None, since, says)
+    return StreamAlarm("", None, DISK, None, None, since, says)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from headrace.alarms.alarm import Alarm, rate_alarm, went_back_alarm
+from headrace.alarms.alarm import StreamAlarm, rate_alarm, went_back_alarm
 from headrace.alarms.rate import RateWatch, Rule
 from headrace.clock import HOUR
 
@@ -17,7 +17,7 @@ REMEMBERED = HOUR
 """How long, in arrival time, a step back stays an alarm."""
 
 
-class Seen(NamedTuple):
+class PartitionCounts(NamedTuple):
     """What a batch saw of one partition: counts, and the log's arrival times in microseconds.
 
     `first` and `last` are those of the first and the last record, `least` and `greatest` of all.
@@ -45,10 +45,10 @@ class StreamWatch:
     Examples
     --------
     >>> watch = StreamWatch("payments")
-    >>> watch.batch([Seen(0, 10, 0, 0, first=5, last=9, least=5, greatest=9)])
+    >>> watch.batch([PartitionCounts(0, 10, 0, 0, first=5, last=9, least=5, greatest=9)])
     >>> watch.alarms()
     []
-    >>> watch.batch([Seen(0, 10, 0, 0, first=7, last=12, least=7, greatest=12)])
+    >>> watch.batch([PartitionCounts(0, 10, 0, 0, first=7, last=12, least=7, greatest=12)])
     >>> [alarm.kind for alarm in watch.alarms()]
     ['arrival_went_back']
     """
@@ -59,7 +59,7 @@ class StreamWatch:
         self._greatest: dict[int, int] = {}
         self._back: dict[int, _StepBack] = {}
 
-    def batch(self, seen: Iterable[Seen]) -> None:
+    def batch(self, seen: Iterable[PartitionCounts]) -> None:
         """Take in what a batch saw; batches come in order."""
         for each in seen:
             if each.read:
@@ -68,7 +68,7 @@ class StreamWatch:
                 at = max(each.greatest, self._greatest[each.partition])
                 rates.feed(at, each.read, {"late": each.late, "future": each.future})
 
-    def _arrivals(self, seen: Seen) -> None:
+    def _arrivals(self, seen: PartitionCounts) -> None:
         """Notice times that go back between batches, or within one as far as its ends and extremes show it."""
         where = seen.partition
         before = self._greatest.get(where, seen.least)
@@ -80,7 +80,7 @@ class StreamWatch:
             earlier = self._back.get(where, _StepBack(0, seen.least, 0))
             self._back[where] = _StepBack(max(earlier.by, back), earlier.since, self._greatest[where] + REMEMBERED)
 
-    def alarms(self) -> list[Alarm]:
+    def alarms(self) -> list[StreamAlarm]:
         """What is wrong now, by partition."""
         jumps = [
             rate_alarm(self.stream, where, jump.kind, jump.rate, jump.usual, jump.since)

@@ -32,7 +32,7 @@ Asked = tuple[Key, Moment]
 """A key at a past moment."""
 
 
-class Past:
+class PastEvents:
     """Events of a view, each with whether it came through the late lane, and values at past moments from them.
 
     All of them are in memory.
@@ -59,7 +59,7 @@ class Past:
         keys: Collection[Key] | None = None,
         *,
         arrived_by: int | None = None,
-    ) -> Past:
+    ) -> PastEvents:
         """What counts in values at some moments: of some keys, perhaps with a few others, or of all.
 
         What arrived after the last of them is left out, or after another moment.
@@ -101,7 +101,7 @@ def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str
     DataError
         When days that the value needs were forgotten.
     """
-    past = Past.read(silver, view, [t], [key])
+    past = PastEvents.read(silver, view, [t], [key])
     there = any(event.arrived_at < t for event in past.held.get(key, ()))
     return {name: values[0] for name, values in past.values([(key, (t,))]).items()}, there
 
@@ -112,7 +112,7 @@ def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[Asked
 
     from headrace.aggregate.columns import carried
     from headrace.asof.query import question
-    from headrace.asof.values import Events, Moments, Places, answers
+    from headrace.asof.values import EventColumns, QueryMoments, RecordPositions, answers
 
     numbers = {key: number for number, key in enumerate(dict.fromkeys(key for key, _ in asked))}
     numbered = [(number, event) for key, number in numbers.items() for event in held.get(key, ())]
@@ -125,19 +125,19 @@ def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[Asked
         value = expression.python()
         return [value(event.row) for _, event in numbered]
 
-    events = Events(
+    events = EventColumns(
         whole(number for number, _ in numbered),
         whole(event.event_time for _, event in numbered),
-        Places(*(whole(event.place[part] for _, event in numbered) for part in range(3))),
+        RecordPositions(*(whole(event.place[part] for _, event in numbered) for part in range(3))),
         tuple(pa.array(eat(each), carried(kind)) for kind, each in zip(wanted.eaten, eaten, strict=True)),
         pa.array([event.event_id for _, event in numbered], pa.string()),
     )
     # What stands before a place is what stands before the one behind it, with that one.
     places = [(t, place[0], place[1] - 1) if place else NOWHERE for _, (t, *place) in asked]
-    moments = Moments(
+    moments = QueryMoments(
         whole(numbers[key] for key, _ in asked),
         whole(moment[0] for _, moment in asked),
-        Places(*(whole(place[part] for place in places) for part in range(3))),
+        RecordPositions(*(whole(place[part] for place in places) for part in range(3))),
     )
     found = answers(wanted, events, moments)
     return {

@@ -18,7 +18,7 @@ from headrace.types.field_types import Type
 
 
 @dataclass(frozen=True)
-class Part:
+class FeatureTerm:
     """A term of a feature: its aggregate, its window, and which of the eaten columns it takes."""
 
     aggregate: Aggregate
@@ -27,16 +27,16 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FeatureQuery:
     """A feature as it is evaluated: one part, or the two of a ratio."""
 
     name: str
     kind: Type
-    parts: tuple[Part, ...]
+    parts: tuple[FeatureTerm, ...]
 
 
 @dataclass(frozen=True)
-class Question:
+class AsOfQuery:
     """What is asked of events that share a stream, a filter and a key.
 
     Parameters
@@ -51,7 +51,7 @@ class Question:
         `as_known` counts an event from its arrival, `as_happened` from when it happened.
     """
 
-    features: tuple[Wanted, ...]
+    features: tuple[FeatureQuery, ...]
     eaten: tuple[Type, ...]
     skew: int
     mode: Mode
@@ -62,7 +62,7 @@ class Question:
         return any(part.aggregate.is_ordered for wanted in self.features for part in wanted.parts)
 
 
-def question(views: Sequence[View], mode: Mode) -> tuple[Question, list[Expression]]:
+def question(views: Sequence[View], mode: Mode) -> tuple[AsOfQuery, list[Expression]]:
     """What some views ask for, and the expressions that give the columns which are eaten.
 
     Examples
@@ -81,7 +81,7 @@ def question(views: Sequence[View], mode: Mode) -> tuple[Question, list[Expressi
             parts = []
             for term in feature.terms:
                 known = columns.setdefault((term.value.text, term.aggregate.fed), (len(columns), term.value))
-                parts.append(Part(term.aggregate, term.window, known[0]))
-            found.append(Wanted(feature.name, feature.type, tuple(parts)))
-    asked = Question(tuple(found), tuple(kind for _, kind in columns), views[0].stream.max_clock_skew, mode)
+                parts.append(FeatureTerm(term.aggregate, term.window, known[0]))
+            found.append(FeatureQuery(feature.name, feature.type, tuple(parts)))
+    asked = AsOfQuery(tuple(found), tuple(kind for _, kind in columns), views[0].stream.max_clock_skew, mode)
     return asked, [expression for _, expression in columns.values()]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.aggregate.columns import Array, Chosen, Column, ragged
-from headrace.asof.query import Question
+from headrace.aggregate.columns import Array, Column, RowRanges, ragged
+from headrace.asof.query import AsOfQuery
 from headrace.asof.timeline import Timeline
 from headrace.define.window import Window
 from headrace.meaning.exact import Mode
@@ -23,7 +23,7 @@ MOST_PAIRS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Places:
+class RecordPositions:
     """Where records stand in the log: when they arrived, their partition and their offset."""
 
     arrived: Array
@@ -32,7 +32,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Events:
+class EventColumns:
     """Events in any order: the numbers of their keys, when they happened, where they stand, and what they are eaten as.
 
     Partitions and offsets are looked at only when moments are those of events.
@@ -40,21 +40,21 @@ class Events:
 
     keys: Array
     times: Array
-    places: Places
+    places: RecordPositions
     values: tuple[pa.Array, ...]
     ids: pa.Array | None = None
 
 
 @dataclass(frozen=True)
-class Moments:
+class QueryMoments:
     """What is asked for: keys by their numbers, each at a time t; with `own`, the event at that place counts too."""
 
     keys: Array
     times: Array
-    own: Places | None = None
+    own: RecordPositions | None = None
 
 
-def answers(asked: Question, events: Events, moments: Moments) -> list[pa.Array]:
+def answers(asked: AsOfQuery, events: EventColumns, moments: QueryMoments) -> list[pa.Array]:
     """One array for each feature, with a value for each moment in the order in which they were given."""
     known = events.places.arrived if asked.mode == "as_known" else events.times
     timeline = Timeline(events.keys, events.times, known, events.ids)
@@ -68,7 +68,7 @@ def answers(asked: Question, events: Events, moments: Moments) -> list[pa.Array]
     parts: list[list[pa.Array]] = [[] for _ in asked.features]
     for rows, chosen in _chosen(asked, timeline, events, moments, by):
         keys, t = moments.keys[rows], moments.times[rows]
-        windows: dict[Window, Chosen] = {}
+        windows: dict[Window, RowRanges] = {}
         for place, wanted in enumerate(asked.features):
             terms = []
             for part in wanted.parts:
@@ -86,8 +86,8 @@ def answers(asked: Question, events: Events, moments: Moments) -> list[pa.Array]
 
 
 def _chosen(
-    asked: Question, timeline: Timeline, events: Events, moments: Moments, by: Array
-) -> Iterator[tuple[Array, Chosen]]:
+    asked: AsOfQuery, timeline: Timeline, events: EventColumns, moments: QueryMoments, by: Array
+) -> Iterator[tuple[Array, RowRanges]]:
     """Moments in parts, and of each which events were known."""
     keys, t = moments.keys[by], moments.times[by]
     settled = timeline.settled(keys, t)
@@ -155,7 +155,7 @@ def _first_after(keys: Array, t: Array, of: Array, moments: Array) -> Array:
     return found
 
 
-def _ranges(rows: Array, settled: Array, places: Array, owners: Array, gone: Array, lacking: Array) -> Chosen:
+def _ranges(rows: Array, settled: Array, places: Array, owners: Array, gone: Array, lacking: Array) -> RowRanges:
     """Of each row everything up to where it is settled, without what is gone, and single places after it."""
     first = rows[0]
     # A gap ends one range and begins the next; the last one ends where the row is settled.
@@ -168,10 +168,10 @@ def _ranges(rows: Array, settled: Array, places: Array, owners: Array, gone: Arr
     ends = np.append(by[1:] != by[:-1], True) | np.append(single[1:], True)
     high = np.where(single, low + 1, np.where(ends, settled[by - first], high))
     start = np.searchsorted(by, np.append(rows, rows[-1] + 1))
-    return Chosen(start, low, low).mapped(low, high)
+    return RowRanges(start, low, low).mapped(low, high)
 
 
-def _with_own(mode: Mode, events: Array, places: Places, own: Places, rows: Array) -> Array:
+def _with_own(mode: Mode, events: Array, places: RecordPositions, own: RecordPositions, rows: Array) -> Array:
     """Whether each event is the row's own, or, as it was known, stands before it in the log."""
     arrived, partition, offset = places.arrived[events], places.partition[events], places.offset[events]
     at, on, to = own.arrived[rows], own.partition[rows], own.offset[rows]
@@ -182,14 +182,14 @@ def _with_own(mode: Mode, events: Array, places: Places, own: Places, rows: Arra
     return same | before
 
 
-def _inside(window: Window, timeline: Timeline, keys: Array, t: Array, chosen: Chosen) -> Chosen:
+def _inside(window: Window, timeline: Timeline, keys: Array, t: Array, chosen: RowRanges) -> RowRanges:
     """The known events whose tiles a window holds at each moment."""
     low, high = window.spans(t)
     inside = chosen.within(timeline.before(keys, low), timeline.before(keys, high))
     return inside if window.pause is None else _running(window.pause, timeline, t, inside)
 
 
-def _running(gap: int, timeline: Timeline, t: Array, inside: Chosen) -> Chosen:
+def _running(gap: int, timeline: Timeline, t: Array, inside: RowRanges) -> RowRanges:
     """The events of the session that runs at each moment: the last ones, with no longer pause than the gap."""
     times, chained = timeline.times, timeline.chained(gap)
     first = inside.start[:-1]

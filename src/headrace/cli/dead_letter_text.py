@@ -14,13 +14,13 @@ from headrace.safe_text import printable
 
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
-    from headrace.ingest.dead_letters.replay import Topics
-    from headrace.ingest.dead_letters.replay_record import Again
-    from headrace.ingest.dead_letters.selection import Wanted
+    from headrace.ingest.dead_letters.replay import LetterTopics
+    from headrace.ingest.dead_letters.replay_record import ReplayRecord
+    from headrace.ingest.dead_letters.selection import LetterSelection
     from headrace.log.protocol import Log
     from headrace.meaning.verdict import Read
     from headrace.project import Project
-    from headrace.spark.dead_letter import Letter
+    from headrace.spark.dead_letter import DeadLetter
 
 ID = re.compile(r"\d+/\d+", re.ASCII)
 
@@ -31,13 +31,13 @@ class Opened(NamedTuple):
     project: Project
     log: Log
 
-    def topics(self, stream: Stream) -> Topics:
+    def topics(self, stream: Stream) -> LetterTopics:
         """The topics of a stream and of its letters."""
         from headrace.config.config import names
-        from headrace.ingest.dead_letters.replay import Topics
+        from headrace.ingest.dead_letters.replay import LetterTopics
 
         named = names(self.project.config)
-        return Topics(named.topic(stream.name), named.topic(f"{stream.name}.dead"))
+        return LetterTopics(named.topic(stream.name), named.topic(f"{stream.name}.dead"))
 
     def reader(self, stream: Stream) -> Read:
         """What admission says of a record of a stream, with the project's registry to look up schemas in."""
@@ -46,7 +46,7 @@ class Opened(NamedTuple):
 
         return reader(stream, registry_of(self.project.config, self.project.streams))
 
-    def letters(self, stream: Stream, *, values: bool) -> dict[str, Letter]:
+    def letters(self, stream: Stream, *, values: bool) -> dict[str, DeadLetter]:
         """The letters of a stream; a topic that nobody has made yet has none."""
         from headrace.spark.dead_letter import present, walk
 
@@ -89,14 +89,14 @@ def named(loaded: Project, given: Sequence[str]) -> tuple[Stream, tuple[str, ...
 
 def wanted(
     ids: tuple[str, ...], *, verdict: str | None = None, reason: str | None = None, since: str | None = None
-) -> Wanted:
+) -> LetterSelection:
     """The letters that names and options mean."""
-    from headrace.ingest.dead_letters.selection import Wanted
+    from headrace.ingest.dead_letters.selection import LetterSelection
 
-    return Wanted(ids, verdict, reason, None if since is None else since_when(since))
+    return LetterSelection(ids, verdict, reason, None if since is None else since_when(since))
 
 
-def restricted(chosen: Wanted, *, every: bool) -> Wanted:
+def restricted(chosen: LetterSelection, *, every: bool) -> LetterSelection:
     """The choice, if it says something: nothing at all must be said with --all."""
     if chosen.everything and not every:
         hint = "Name letters, restrict them with --verdict, --reason or --since, or say --all."
@@ -106,7 +106,7 @@ def restricted(chosen: Wanted, *, every: bool) -> Wanted:
     return chosen
 
 
-def brief(letter: Letter) -> dict[str, Any]:
+def brief(letter: DeadLetter) -> dict[str, Any]:
     """A letter in a list."""
     from headrace.clock import show_time
 
@@ -120,7 +120,7 @@ def brief(letter: Letter) -> dict[str, Any]:
     }
 
 
-def whole(letter: Letter) -> dict[str, Any]:
+def whole(letter: DeadLetter) -> dict[str, Any]:
     """A letter with all it has; bytes that are not UTF-8 are under `..._base64`."""
     from headrace.cli.tail import as_object
     from headrace.log.record import Record
@@ -129,7 +129,7 @@ def whole(letter: Letter) -> dict[str, Any]:
     return brief(letter) | as_object(record)
 
 
-def now(made: Again) -> dict[str, Any]:
+def now(made: ReplayRecord) -> dict[str, Any]:
     """What admission says of a letter today."""
     judged = made.judgement
     return {"verdict": judged.verdict, "reason": judged.reason, "lane": judged.lane, "replayable": made.good}

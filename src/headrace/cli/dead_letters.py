@@ -18,8 +18,8 @@ from headrace.plural import show_count
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
     from headrace.ingest.dead_letters.replay import Replayed
-    from headrace.ingest.dead_letters.replay_record import Again
-    from headrace.spark.dead_letter import Letter
+    from headrace.ingest.dead_letters.replay_record import ReplayRecord
+    from headrace.spark.dead_letter import DeadLetter
 
 SHOWN = 50
 LEFT = 1
@@ -108,7 +108,7 @@ def show_letter(given: tuple[str, ...], path: Path | None, env: str | None, raw:
         _show(declared.name, letter, now)
 
 
-def _show(stream: str, letter: Letter, now: Again) -> None:
+def _show(stream: str, letter: DeadLetter, now: ReplayRecord) -> None:
     from headrace.clock import show_time
 
     data(f"{stream} {letter.id}: {letter.verdict}, {letter.reason}")
@@ -145,7 +145,7 @@ def replay_letters(
     from headrace.clock import SystemClock
     from headrace.config.config import names
     from headrace.ingest.dead_letters.lock import locked
-    from headrace.ingest.dead_letters.replay import Replayed, Wish, replay
+    from headrace.ingest.dead_letters.replay import Replayed, ReplayOptions, replay
 
     file = more.pop("file")
     with (
@@ -159,7 +159,7 @@ def replay_letters(
         if file is not None and len(ids) != 1:
             raise UsageError("bad-usage", "--value mends the one letter that is named.", got=shown(" ".join(ids)))
         value, topics = None if file is None else file.read(), opened.topics(declared)
-        wish = Wish(wanted, force, value, opened.reader(declared))
+        wish = ReplayOptions(wanted, force, value, opened.reader(declared))
 
         def progress(done: int, total: int) -> None:
             advance(done, total, show_count(done, "letter"))

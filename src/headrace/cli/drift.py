@@ -15,8 +15,8 @@ from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.define.model import Model
-    from headrace.evaluation.drift_watch import Watched
-    from headrace.models.registry import Registry
+    from headrace.evaluation.drift_watch import WatchedVersion
+    from headrace.models.registry import ModelRegistry
     from headrace.project import Project
 
 
@@ -63,7 +63,7 @@ def command(
     return 1 if any(incident.state == "open" for each in found for incident in each.incidents) else 0
 
 
-def watched(loaded: Project, models: tuple[Model, ...]) -> list[Watched]:
+def watched(loaded: Project, models: tuple[Model, ...]) -> list[WatchedVersion]:
     """Every version of some models, as it stands; a model without a version is left out with a word on stderr."""
     from headrace.evaluation.drift_watch import has_version, watch
     from headrace.topics import open_log
@@ -76,12 +76,12 @@ def watched(loaded: Project, models: tuple[Model, ...]) -> list[Watched]:
         return [each for model in models for each in watch(plan, loaded.config, log, registry, model)]
 
 
-def _registry(loaded: Project) -> Registry:
+def _registry(loaded: Project) -> ModelRegistry:
     from headrace.clock import SystemClock
     from headrace.config.config import models_folder
-    from headrace.models.registry import Registry
+    from headrace.models.registry import ModelRegistry
 
-    return Registry(models_folder(loaded.config), SystemClock())
+    return ModelRegistry(models_folder(loaded.config), SystemClock())
 
 
 def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
@@ -117,7 +117,7 @@ def _show_incidents(incidents: list[dict[str, Any]]) -> None:
         talk(f"\n{older} not shown: `headrace incidents list --all` lists them, and --json has them.")
 
 
-def told(each: Watched) -> dict[str, Any]:
+def told(each: WatchedVersion) -> dict[str, Any]:
     """A version as JSON has it."""
     from headrace.clock import show_time
     from headrace.evaluation.alerts import as_json
@@ -142,7 +142,7 @@ def told(each: Watched) -> dict[str, Any]:
     }
 
 
-def show(found: list[Watched]) -> None:
+def show(found: list[WatchedVersion]) -> None:
     """What has moved, for eyes."""
     if not found:
         talk("No version has made predictions that are in the lake.")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.define.stream import Stream
     from headrace.ingest.files.columns import Columns
     from headrace.ingest.files.source import Source
-    from headrace.spark.imports.history_import import Imported, Progress, Step, Wish
+    from headrace.spark.imports.history_import import Imported, ImportProgress, ImportRequest, Progress
 
 DEAD_EXIT = 1
 
@@ -96,7 +96,7 @@ class ImportedRows:
     def counting(self, progress: Progress) -> Progress:
         """A progress that is counted on its way."""
 
-        def counted(step: Step) -> None:
+        def counted(step: ImportProgress) -> None:
             self.rows = step.imported.rows
             progress(step)
 
@@ -112,13 +112,13 @@ class ImportedRows:
         return f"{stay} in the lake; the same command goes on with the rest."
 
 
-def wish_of(given: Source, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> Wish:
+def wish_of(given: Source, read: Columns, delay: int | None, *, limit: int | None, again: bool) -> ImportRequest:
     """What is to be imported, as the lake takes it."""
     from headrace.ingest.files.rows import read_rows
-    from headrace.spark.imports.history_import import Wish
+    from headrace.spark.imports.history_import import ImportRequest
 
     rule = repr((given.format, sorted(read.mapping.items()), read.arrival, delay))
-    return Wish(given.fingerprint(), rule, lambda start: read_rows(given, read, start), delay, limit, again)
+    return ImportRequest(given.fingerprint(), rule, lambda start: read_rows(given, read, start), delay, limit, again)
 
 
 def _arrived_at(stream: Stream, given: str | None, delay: str | None) -> str | None:
@@ -186,7 +186,7 @@ def progress_of(size: int | None) -> Iterator[Progress]:
     began = time.monotonic()
     with bar("reading", size) as advance:
 
-        def progress(step: Step) -> None:
+        def progress(step: ImportProgress) -> None:
             rate = step.imported.rows / max(time.monotonic() - began, 1e-6)
             rows = show_count(step.imported.rows, "row")
             advance(step.done, step.total or size, f"{rows}, {rate:,.0f}/s" if step.imported.rows else step.name)

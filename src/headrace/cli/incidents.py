@@ -15,7 +15,7 @@ from headrace.plural import show_count
 
 if TYPE_CHECKING:
     from headrace.drift.incident import Incident
-    from headrace.evaluation.drift_watch import Watched
+    from headrace.evaluation.drift_watch import WatchedVersion
     from headrace.project import Project
 
 PAGE = 20
@@ -128,7 +128,7 @@ def close(incident: str, path: Path | None, env: str | None, why: str, who: str 
     _do(incident, path, env, CLOSED, why, who)
 
 
-def _found(path: Path | None, env: str | None) -> tuple[Project, list[Watched]]:
+def _found(path: Path | None, env: str | None) -> tuple[Project, list[WatchedVersion]]:
     from headrace import project
     from headrace.cli.drift import watched
     from headrace.evaluation.drift_watch import watched_models
@@ -137,7 +137,7 @@ def _found(path: Path | None, env: str | None) -> tuple[Project, list[Watched]]:
     return loaded, watched(loaded, watched_models(loaded.plan(), loaded.config))
 
 
-def _one(found: list[Watched], name: str) -> tuple[Incident, Watched]:
+def _one(found: list[WatchedVersion], name: str) -> tuple[Incident, WatchedVersion]:
     known = {one.id: (one, each) for each in found for one in each.incidents}
     if name in known:
         return known[name]
@@ -153,14 +153,14 @@ def _do(name: str, path: Path | None, env: str | None, state: str, why: str, who
 
     from headrace.clock import SystemClock
     from headrace.config.config import names
-    from headrace.drift.incident import Change
-    from headrace.evaluation.drift_watch import Done, do
+    from headrace.drift.incident import IncidentChange
+    from headrace.evaluation.drift_watch import IncidentAction, do
     from headrace.topics import create, open_log, topics
 
     loaded, found = _found(path, env)
     one, each = _one(found, name)
-    done = Done(name, state, who or getpass.getuser(), why, SystemClock().now(), each.windows[-1].end)
-    one.changed(Change(state, done.who, why, done.when))  # refuses what cannot be
+    done = IncidentAction(name, state, who or getpass.getuser(), why, SystemClock().now(), each.windows[-1].end)
+    one.changed(IncidentChange(state, done.who, why, done.when))  # refuses what cannot be
     with open_log(loaded.config) as log:
         create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
         do(loaded.config, log, done)

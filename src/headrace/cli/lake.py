@@ -202,9 +202,9 @@ def vacuum_tables(
     --forget-before takes the rows of old days out of the tables for good. It is refused when a view can still ask for
     them. Their files go with the versions that had them: when those are older than --keep, to a later vacuum.
     """
-    from headrace.cli.vacuum import Wish, told_of, vacuumed
+    from headrace.cli.vacuum import VacuumOptions, told_of, vacuumed
 
-    wish = Wish(_age("--keep", keep), None if age is None else _age("--forget-before", age), how["dry"])
+    wish = VacuumOptions(_age("--keep", keep), None if age is None else _age("--forget-before", age), how["dry"])
     loaded, opened = _opened(path, env, stream)
     if wish.age is not None:
         wish.refuse_needed(opened, loaded.plan())

@@ -23,7 +23,7 @@ RATES = (0.001, 1_000_000)
 if TYPE_CHECKING:
     from headrace.define.stream import Stream
     from headrace.ingest.files.source import Source
-    from headrace.ingest.send.delivery import Sent
+    from headrace.ingest.send.delivery import SendProgress
 
 
 @click.command("send")
@@ -55,7 +55,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     from headrace.codec.registry.ids import registry_of
     from headrace.config.config import names
     from headrace.define.stream import find_stream
-    from headrace.ingest.send.delivery import Pace, Wish, send
+    from headrace.ingest.send.delivery import SendOptions, SendRate, send
     from headrace.ingest.send.interruption import Interruption
     from headrace.ingest.send.pipe import open_source
     from headrace.topics import create, open_log, topics
@@ -63,7 +63,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     loaded = project.load(path, env)
     declared = find_stream(loaded.streams, stream).base
     format, linger = wishes.pop("format"), wishes.pop("batch_ms") / 1_000
-    wish = Wish(**wishes, linger=linger, ids=registry_of(loaded.config, loaded.streams))
+    wish = SendOptions(**wishes, linger=linger, ids=registry_of(loaded.config, loaded.streams))
     interruption = Interruption()
     # The shift to now is known only when the last row is.
     as_it_comes = None if wish.rebase and not wish.rate else interruption
@@ -71,7 +71,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
     if wish.raw and (given.format != "jsonl" or wish.rebase):
         raise UsageError("bad-usage", "--raw takes lines as they are: JSON lines alone, and without --rebase.")
     topic = names(loaded.config).topic(declared.name)
-    pace = Pace(wish.rate, nap=interruption.wait, is_over=interruption.has_come)
+    pace = SendRate(wish.rate, nap=interruption.wait, is_over=interruption.has_come)
     began = time.monotonic()
     with open_log(loaded.config) as log, progress_of(given) as progress:
         create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
@@ -82,7 +82,7 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
         raise click.Abort
 
 
-def tell(done: Sent, stream: Stream, topic: str, seconds: float, *, as_json: bool) -> None:
+def tell(done: SendProgress, stream: Stream, topic: str, seconds: float, *, as_json: bool) -> None:
     """Say what was done."""
     for fault in done.faults:
         talk(f"left out: {fault.place}: {fault.reason} (got {fault.got})")
@@ -103,14 +103,14 @@ def report_column(stream: Stream, name: str) -> None:
 
 
 @contextlib.contextmanager
-def progress_of(given: Source) -> Iterator[Callable[[int, Sent], None]]:
+def progress_of(given: Source) -> Iterator[Callable[[int, SendProgress], None]]:
     """How many rows are sent and how fast, with a bar over the file; on a terminal, elsewhere nothing."""
     from headrace.ingest.files.rows import read_extent
 
     began = time.monotonic()
     with bar("sending", read_extent(given).size) as advance:
 
-        def progress(done: int, sent: Sent) -> None:
+        def progress(done: int, sent: SendProgress) -> None:
             rate = sent.sent / max(time.monotonic() - began, 1e-6)
             advance(done, None, f"{show_count(sent.sent, 'row')}, {rate:,.0f}/s")
 

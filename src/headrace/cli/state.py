@@ -22,7 +22,7 @@ from headrace.status.records import HotKeyShare, OperatorState, PipelineStatus, 
 if TYPE_CHECKING:
     from headrace.plan.model import TileSet
     from headrace.project import Project
-    from headrace.spark.pipeline.query_state import Held
+    from headrace.spark.pipeline.query_state import OperatorUsage
 
 
 @click.command("state")
@@ -183,7 +183,7 @@ def _cells(state: OperatorReport) -> list[str]:
     ]
 
 
-def _held(found: Held) -> HeldReport:
+def _held(found: OperatorUsage) -> HeldReport:
     oldest, newest = (None if at is None else show_time(at) for at in (found.oldest, found.newest))
     return HeldReport(rows=found.rows, oldest=oldest, newest=newest)
 

@@ -36,7 +36,7 @@ UNUSABLE = {
 LINE, PROJECT = "the command line", "the project"
 
 
-class Named(NamedTuple):
+class NamedPath(NamedTuple):
     """A path that the user named, where it was named, and the setting it is the value of."""
 
     path: Path
@@ -72,7 +72,7 @@ def as_refusal(error: Exception, arguments: Sequence[str]) -> HeadraceError | No
     return _unusable(error, max(concerned, key=lambda named: _nearness(error, named.path))) if concerned else None
 
 
-def _unusable(error: OSError, named: Named) -> HeadraceError:
+def _unusable(error: OSError, named: NamedPath) -> HeadraceError:
     message, got = f"A file or folder cannot be used: {error.strerror}.", shown(_text(error), 200)
     if named.setting is not None:
         variable = SETTINGS[named.setting].variable
@@ -111,17 +111,17 @@ def _nearness(error: OSError, named: Path) -> tuple[bool, int]:
     return (True, depth) if named in (file, *file.parents) else (False, -depth)
 
 
-def _named(arguments: Sequence[str]) -> Iterator[Named]:
+def _named(arguments: Sequence[str]) -> Iterator[NamedPath]:
     for argument in arguments:
         for text in (argument, argument.partition("=")[2]):
             if text and "\0" not in text:
-                yield Named(_absolute(Path(text)), LINE)
+                yield NamedPath(_absolute(Path(text)), LINE)
     config = _config(arguments)
     if config is None:
         return
     for name, path in _folders(config).items():
-        yield Named(_absolute(path), config.origin[name], name)
-    yield Named(_absolute(config.root), PROJECT)
+        yield NamedPath(_absolute(path), config.origin[name], name)
+    yield NamedPath(_absolute(config.root), PROJECT)
 
 
 def _folders(config: Config) -> dict[str, Path]:

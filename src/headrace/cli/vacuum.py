@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wish:
+class VacuumOptions:
     """How long versions are kept, from which age on days are forgotten (None: none), and whether it is only asked."""
 
     keep: int
@@ -58,7 +58,7 @@ class Wish:
                 talk(f"{declared.name} {name}: {days}, {held}")
 
 
-def vacuumed(stream: str, name: str, table: LakeTable, wish: Wish) -> dict[str, Any]:
+def vacuumed(stream: str, name: str, table: LakeTable, wish: VacuumOptions) -> dict[str, Any]:
     """Forget and vacuum one table, or say what that would do."""
     from headrace.clock import parse_timestamp
     from headrace.lake.maintenance import forget, vacuum

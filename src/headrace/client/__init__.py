@@ -15,10 +15,20 @@
 It needs a URL and no project. Events in numbers are `hr.Producer`'s business, which writes to the log itself.
 """
 
-from headrace.client.answer import Answer, Place, Ready, Refused
+from headrace.client.answer import EventPosition, FeatureAnswer, Readiness, Refused
 from headrace.client.async_client import AsyncClient
 from headrace.client.client import Client
-from headrace.client.retry import Waiting
+from headrace.client.retry import RetryClock
 from headrace.client.score import Score, Scores
 
-__all__ = ["Answer", "AsyncClient", "Client", "Place", "Ready", "Refused", "Score", "Scores", "Waiting"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "EventPosition",
+    "FeatureAnswer",
+    "Readiness",
+    "Refused",
+    "RetryClock",
+    "Score",
+    "Scores",
+]

@@ -34,7 +34,7 @@ _CLASSES: Mapping[int, type[HeadraceError]] = {
 }
 
 
-class Answer(msgspec.Struct, frozen=True):
+class FeatureAnswer(msgspec.Struct, frozen=True):
     """The features of one key, and how fresh they are.
 
     Parameters
@@ -93,10 +93,10 @@ class Refused:
     error: HeadraceError
 
 
-class Ready(msgspec.Struct, frozen=True):
+class Readiness(msgspec.Struct, frozen=True):
     """Whether values can be served, and what is waited for; true when it is ready.
 
-    >>> bool(Ready(False, ("pipeline",)))
+    >>> bool(Readiness(False, ("pipeline",)))
     False
     """
 
@@ -107,7 +107,7 @@ class Ready(msgspec.Struct, frozen=True):
         return self.ready
 
 
-class Place(msgspec.Struct, frozen=True):
+class EventPosition(msgspec.Struct, frozen=True):
     """Where an event went, and when it arrived."""
 
     partition: int
@@ -115,7 +115,7 @@ class Place(msgspec.Struct, frozen=True):
     arrived_at: datetime | None
 
 
-class _One(msgspec.Struct):
+class _KeyAnswer(msgspec.Struct):
     """An answer of several, or the error in its place."""
 
     key: Any
@@ -133,7 +133,7 @@ class _One(msgspec.Struct):
 
 
 class _Several(msgspec.Struct):
-    answers: list[_One]
+    answers: list[_KeyAnswer]
 
 
 class _RawSeveral(msgspec.Struct):
@@ -141,17 +141,17 @@ class _RawSeveral(msgspec.Struct):
 
 
 class _Positions(msgspec.Struct):
-    positions: list[Place]
+    positions: list[EventPosition]
 
 
-_plain, _exact = msgspec.json.Decoder(_One), msgspec.json.Decoder(_One, float_hook=decimal.Decimal)
+_plain, _exact = msgspec.json.Decoder(_KeyAnswer), msgspec.json.Decoder(_KeyAnswer, float_hook=decimal.Decimal)
 _plain_several = msgspec.json.Decoder(_Several)
 _exact_several = msgspec.json.Decoder(_Several, float_hook=decimal.Decimal)
 _raw_several = msgspec.json.Decoder(_RawSeveral)
 _positions = msgspec.json.Decoder(_Positions)
 
 
-def answer_of(reply: Reply, of: str | Keyed | FeatureSet) -> Answer:
+def answer_of(reply: Reply, of: str | Keyed | FeatureSet) -> FeatureAnswer:
     """The answer to a read; an error of the server's is raised."""
     refuse(reply)
     try:
@@ -161,7 +161,7 @@ def answer_of(reply: Reply, of: str | Keyed | FeatureSet) -> Answer:
         raise strange(reply, str(error)) from error
 
 
-def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[Answer | Refused]:
+def answers_of(reply: Reply, of: str | Keyed | FeatureSet, count: int) -> list[FeatureAnswer | Refused]:
     """The answers to a read of several keys; an error of the whole request is raised."""
     refuse(reply)
     try:
@@ -185,21 +185,21 @@ def only_answer(reply: Reply) -> bytes:
     return bytes(found)
 
 
-def _answer(told: _One, types: Mapping[str, Type] | None) -> Answer:
-    parts = {name: getattr(told, name) for name in Answer.__struct_fields__}
+def _answer(told: _KeyAnswer, types: Mapping[str, Type] | None) -> FeatureAnswer:
+    parts = {name: getattr(told, name) for name in FeatureAnswer.__struct_fields__}
     absent = [name for name, part in parts.items() if part is UNSET]
     if absent or parts["view"] is None or not isinstance(told.key, dict):
         raise ValueError(f"it is no answer: {', '.join(absent) or 'view and key'}")
     if types is not None:
         parts["features"] = {name: typed(types.get(name), value) for name, value in parts["features"].items()}
-    return Answer(**parts)
+    return FeatureAnswer(**parts)
 
 
-def _refused(told: _One, said: Mapping[str, str | None]) -> Refused:
+def _refused(told: _KeyAnswer, said: Mapping[str, str | None]) -> Refused:
     return Refused(told.view or "", told.key, error_of(told.status, said))
 
 
-def places_of(reply: Reply) -> list[Place]:
+def places_of(reply: Reply) -> list[EventPosition]:
     """Where events went."""
     refuse(reply)
     try:
@@ -208,7 +208,7 @@ def places_of(reply: Reply) -> list[Place]:
         raise strange(reply, str(error)) from error
 
 
-def ready_of(reply: Reply) -> Ready:
+def ready_of(reply: Reply) -> Readiness:
     """Readiness, which is an answer whichever way it goes."""
     told = _object(reply)
     if reply.status not in (200, 503) or not isinstance(told.get("ready"), bool):
@@ -217,7 +217,7 @@ def ready_of(reply: Reply) -> Ready:
     waiting = [name for name, there in told.items() if name != "ready" and there is False]
     # A server that ends waits for nothing: another one will be there.
     draining = ["another server"] if told.get("draining") is True else []
-    return Ready(told["ready"], tuple(waiting + draining))
+    return Readiness(told["ready"], tuple(waiting + draining))
 
 
 def object_of(reply: Reply) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from headrace.client.client import Client
-from headrace.client.retry import Waiting
+from headrace.client.retry import RetryClock
 from headrace.public_calls import check_making
 
 P = ParamSpec("P")
@@ -61,7 +61,7 @@ class AsyncClient:
         api_key: str | None = None,
         connections: int = 8,
         tls: ssl.SSLContext | None = None,
-        waiting: Waiting | None = None,
+        waiting: RetryClock | None = None,
     ) -> None:
         self._client = Client(
             url,

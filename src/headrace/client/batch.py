@@ -42,14 +42,14 @@ def key_json(key: Key) -> Any:
     return [text_of(part) for part in key] if isinstance(key, list | tuple) else text_of(key)
 
 
-class Piece(NamedTuple):
+class KeyBatch(NamedTuple):
     """Keys that go together, as a request has them, with their request values."""
 
     keys: list[Any]
     request: Any
 
 
-def pieces(keys: Sequence[Key], request: RequestValues, most: int = TOGETHER) -> Iterator[Piece]:
+def pieces(keys: Sequence[Key], request: RequestValues, most: int = TOGETHER) -> Iterator[KeyBatch]:
     """All keys in order, some at a time.
 
     >>> [piece.keys for piece in pieces(["a", "b", "c"], {"n": 1}, most=2)]
@@ -62,22 +62,22 @@ def pieces(keys: Sequence[Key], request: RequestValues, most: int = TOGETHER) ->
     if request is not None and not isinstance(request, Mapping | list | tuple):
         message = "Request values are a mapping by their names, or a list of them."
         raise DataError("bad-argument", message, got=shown(request))
-    return _cut(Piece(written, request), most)
+    return _cut(KeyBatch(written, request), most)
 
 
-def halves(piece: Piece) -> Iterator[Piece]:
+def halves(piece: KeyBatch) -> Iterator[KeyBatch]:
     """A piece as two."""
     return _cut(piece, -(-len(piece.keys) // 2))
 
 
-def _cut(whole: Piece, most: int) -> Iterator[Piece]:
+def _cut(whole: KeyBatch, most: int) -> Iterator[KeyBatch]:
     keys, request = whole
     for start in range(0, len(keys), most):
         part = slice(start, start + most)
-        yield Piece(keys[part], request[part] if isinstance(request, list | tuple) else request)
+        yield KeyBatch(keys[part], request[part] if isinstance(request, list | tuple) else request)
 
 
-def body_of(name: str, piece: Piece, stale: str | None) -> bytes:
+def body_of(name: str, piece: KeyBatch, stale: str | None) -> bytes:
     """The request's JSON."""
     asked: dict[str, Any] = {"view": name, "keys": piece.keys}
     if piece.request is not None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from headrace.client.address import Key, address_of, features_path, named
 from headrace.client.answer import (
-    Answer,
-    Place,
-    Ready,
+    EventPosition,
+    FeatureAnswer,
+    Readiness,
     Refused,
     answer_of,
     answers_of,
@@ -23,11 +23,11 @@ from headrace.client.answer import (
     places_of,
     ready_of,
 )
-from headrace.client.batch import Piece, RequestValues, body_of, halves, listed, pieces
-from headrace.client.connection import Reply, Request, Wire
+from headrace.client.batch import KeyBatch, RequestValues, body_of, halves, listed, pieces
+from headrace.client.connection import HttpRequest, Reply, Wire
 from headrace.client.dataframe import frame_of
 from headrace.client.event_json import line_of
-from headrace.client.retry import LOOK, READ, SEND, Patience, Safe, Waiting, asked
+from headrace.client.retry import LOOK, READ, SEND, Patience, RetryClock, Safe, asked
 from headrace.client.score import Score, Scores, scores_of
 from headrace.client.score import body_of as score_body
 from headrace.clock import SECOND, duration
@@ -97,7 +97,7 @@ class Client:
         api_key: str | None = None,
         connections: int = 8,
         tls: ssl.SSLContext | None = None,
-        waiting: Waiting | None = None,
+        waiting: RetryClock | None = None,
     ) -> None:
         address = address_of(url)
         self.url, self.connections, self._prefix = address.url, _count("connections", connections, 1), address.prefix
@@ -113,12 +113,12 @@ class Client:
     @overload
     def features(
         self, view: Readable, key: Key, *, request: Mapping[str, Any] | None = None, stale: str | None = None
-    ) -> Answer: ...
+    ) -> FeatureAnswer: ...
 
     @overload
     def features(
         self, view: Readable, *, keys: Iterable[Key], request: RequestValues = None, stale: str | None = None
-    ) -> list[Answer | Refused]: ...
+    ) -> list[FeatureAnswer | Refused]: ...
 
     def features(
         self,
@@ -128,7 +128,7 @@ class Client:
         keys: Iterable[Key] | None = None,
         request: Any = None,
         stale: str | None = None,
-    ) -> Answer | list[Answer | Refused]:
+    ) -> FeatureAnswer | list[FeatureAnswer | Refused]:
         """All features of a key as they are now, or of several.
 
         Parameters
@@ -161,7 +161,7 @@ class Client:
             return answer_of(self._get(features_path(view, key)), view)
         return answered(self._several(view, [key], request, stale))[0]
 
-    def features_at(self, view: Readable, key: Key, at: str | datetime) -> Answer:
+    def features_at(self, view: Readable, key: Key, at: str | datetime) -> FeatureAnswer:
         """All features of a key as they were known at a past moment, from the lake: exact, and slower.
 
         Parameters
@@ -193,7 +193,7 @@ class Client:
 
     def features_of(
         self, view: Readable, keys: Iterable[Key], *, request: RequestValues = None, stale: str | None = None
-    ) -> list[Answer]:
+    ) -> list[FeatureAnswer]:
         """All features of several keys, in their order; the first that was not answered is raised."""
         return answered(self._several(view, listed(keys), request, stale))
 
@@ -255,7 +255,7 @@ class Client:
 
         path = fill_path(SCORE, named(model))
 
-        def ask(piece: Piece) -> list[Score | Refused]:
+        def ask(piece: KeyBatch) -> list[Score | Refused]:
             return scores_of(self._post(path, score_body(piece, stale, version)), model, len(piece.keys))
 
         found = Scores(self._each(ask, asked))
@@ -270,11 +270,11 @@ class Client:
         """How the service and the pipeline behind it stand: what `/status.json` says."""
         return object_of(self._get(STATUS))
 
-    def ready(self) -> Ready:
+    def ready(self) -> Readiness:
         """Whether values can be served, and what is waited for."""
         return ready_of(self._get(READY, LOOK))
 
-    def send(self, stream: str | Stream, events: Iterable[Mapping[str, Any] | bytes]) -> list[Place]:
+    def send(self, stream: str | Stream, events: Iterable[Mapping[str, Any] | bytes]) -> list[EventPosition]:
         """Append a few events, all or none; for many there is `hr.Producer`.
 
         They are sent again only when surely nothing was taken. After `no-answer` they may or may not be in the log:
@@ -287,7 +287,7 @@ class Client:
         """
         body = b"\n".join([line_of(event) for event in events])
         headers = {**self._headers, "Content-Type": LINES}
-        request = Request("POST", self._prefix + fill_path(EVENTS, named(stream)), headers, body, repeated=False)
+        request = HttpRequest("POST", self._prefix + fill_path(EVENTS, named(stream)), headers, body, repeated=False)
         return places_of(self._ask(request, SEND))
 
     def close(self) -> None:
@@ -307,16 +307,16 @@ class Client:
 
     def _several(
         self, view: Readable, keys: list[Key], request: RequestValues, stale: str | None
-    ) -> list[Answer | Refused]:
+    ) -> list[FeatureAnswer | Refused]:
         """The one place that reads several keys: some together, over the kept connections."""
         name = named(view)
 
-        def ask(piece: Piece) -> list[Answer | Refused]:
+        def ask(piece: KeyBatch) -> list[FeatureAnswer | Refused]:
             return answers_of(self._post(FEATURES_OF_KEYS, body_of(name, piece, stale)), view, len(piece.keys))
 
         return self._each(ask, list(pieces(keys, request)))
 
-    def _each(self, ask: Callable[[Piece], list[T]], asked: list[Piece]) -> list[T]:
+    def _each(self, ask: Callable[[KeyBatch], list[T]], asked: list[KeyBatch]) -> list[T]:
         """The answers to all pieces, several at once."""
         work = functools.partial(_whole_or_halves, ask)
         found = map(work, asked) if len(asked) < 2 or self.closed else self._threads.map(work, asked)
@@ -324,12 +324,12 @@ class Client:
 
     def _post(self, path: str, body: bytes) -> Reply:
         headers = {**self._headers, "Content-Type": "application/json"}
-        return self._ask(Request("POST", self._prefix + path, headers, body), READ)
+        return self._ask(HttpRequest("POST", self._prefix + path, headers, body), READ)
 
     def _get(self, path: str, safe: Safe = READ) -> Reply:
-        return self._ask(Request("GET", self._prefix + path, self._headers), safe)
+        return self._ask(HttpRequest("GET", self._prefix + path, self._headers), safe)
 
-    def _ask(self, request: Request, safe: Safe) -> Reply:
+    def _ask(self, request: HttpRequest, safe: Safe) -> Reply:
         if self.closed:
             raise DataError("not-running", "The client is closed.", got=self.url, hint="Make another.")
 
@@ -339,7 +339,7 @@ class Client:
         return asked(attempt, self.url, self._patience, safe, self._waiting)
 
 
-def _whole_or_halves(ask: Callable[[Piece], list[T]], piece: Piece) -> list[T]:
+def _whole_or_halves(ask: Callable[[KeyBatch], list[T]], piece: KeyBatch) -> list[T]:
     """The answers to keys that go together, in halves when they are too many for the server."""
     try:
         return ask(piece)
@@ -364,9 +364,9 @@ def _count(what: str, value: Any, least: int) -> int:
     return value
 
 
-def answered(found: list[Answer | Refused]) -> list[Answer]:
+def answered(found: list[FeatureAnswer | Refused]) -> list[FeatureAnswer]:
     """The answers when all are; else the first error is raised."""
     for each in found:
         if isinstance(each, Refused):
             raise each.error
-    return [each for each in found if isinstance(each, Answer)]
+    return [each for each in found if isinstance(each, FeatureAnswer)]

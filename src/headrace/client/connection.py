@@ -23,7 +23,7 @@ LARGEST = 64 * 1024 * 1024
 """The most bytes that are read of one answer."""
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """What is sent. Only what may be `repeated` goes over a connection that the server may have given up."""
 
     method: str
@@ -50,7 +50,7 @@ class Wire:
         self._lock = threading.Lock()
         self._closed = False
 
-    def exchange(self, request: Request, seconds: float) -> Reply:
+    def exchange(self, request: HttpRequest, seconds: float) -> Reply:
         """One request and its answer within so many seconds, or an OSError or HTTPException."""
         deadline = time.monotonic() + seconds
         kept = self._take() if request.repeated else None
@@ -68,7 +68,7 @@ class Wire:
         for connection in idle:
             connection.close()
 
-    def _once(self, connection: http.client.HTTPConnection, request: Request, deadline: float) -> Reply:
+    def _once(self, connection: http.client.HTTPConnection, request: HttpRequest, deadline: float) -> Reply:
         try:
             connection.timeout = _left(deadline)
             if connection.sock is not None:

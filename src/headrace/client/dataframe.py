@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.client.answer import Answer
+from headrace.client.answer import FeatureAnswer
 from headrace.errors import DataError, shown
 from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER
 
@@ -21,7 +21,7 @@ SAID = ("score", "decision", "version", "role")
 FLAGS = ("as_of", "freshness_ms", "stale", "missing")
 
 
-def frame_of(view: str | Keyed | FeatureSet, answers: Sequence[Answer]) -> pd.DataFrame:
+def frame_of(view: str | Keyed | FeatureSet, answers: Sequence[FeatureAnswer]) -> pd.DataFrame:
     """Key columns, features, and how fresh each row is."""
     import pandas as pd
 
@@ -50,12 +50,14 @@ def _refuse_doubled(names: Sequence[str], hint: str) -> None:
         raise DataError("duplicate-name", "Two columns would have one name.", got=shown(doubled), hint=hint)
 
 
-def _held(keys: Sequence[str], features: Sequence[str], answers: Sequence[Answer | Score]) -> dict[str, pd.Series[Any]]:
+def _held(
+    keys: Sequence[str], features: Sequence[str], answers: Sequence[FeatureAnswer | Score]
+) -> dict[str, pd.Series[Any]]:
     made = {name: _series([answer.key[name] for answer in answers]) for name in keys}
     return made | {name: _series([answer.features[name] for answer in answers]) for name in features}
 
 
-def _fresh(answers: Sequence[Answer | Score]) -> dict[str, pd.Series[Any]]:
+def _fresh(answers: Sequence[FeatureAnswer | Score]) -> dict[str, pd.Series[Any]]:
     import pandas as pd
 
     made: dict[str, pd.Series[Any]] = {}
@@ -66,7 +68,7 @@ def _fresh(answers: Sequence[Answer | Score]) -> dict[str, pd.Series[Any]]:
     return made
 
 
-def _columns(view: str | Keyed | FeatureSet, answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
+def _columns(view: str | Keyed | FeatureSet, answers: Sequence[FeatureAnswer]) -> tuple[list[str], list[str]]:
     if answers:
         return list(answers[0].key), list(answers[0].features)
     if isinstance(view, str):

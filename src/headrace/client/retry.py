@@ -24,7 +24,7 @@ FIRST, LONGEST = 0.05, 2.0
 
 
 @dataclass(frozen=True)
-class Waiting:
+class RetryClock:
     """Where chance and time come from: in tests, from the test."""
 
     random: Callable[[], float] = random.random
@@ -57,7 +57,7 @@ SEND = Safe(frozenset({429, 507}), (ConnectionRefusedError, socket.gaierror))
 
 
 def asked(
-    attempt: Callable[[float], Reply], url: str, patience: Patience, safe: Safe, waiting: Waiting | None = None
+    attempt: Callable[[float], Reply], url: str, patience: Patience, safe: Safe, waiting: RetryClock | None = None
 ) -> Reply:
     """The answer of the first try that has one, or of the last.
 
@@ -70,11 +70,11 @@ def asked(
     --------
     >>> replies = iter([Reply(503, b"", "1"), Reply(200, b"{}")])
     >>> naps = []
-    >>> calm = Waiting(lambda: 0.5, naps.append, lambda: 0.0)
+    >>> calm = RetryClock(lambda: 0.5, naps.append, lambda: 0.0)
     >>> asked(lambda _: next(replies), "http://here", Patience(1, 3, 10), READ, calm).status, naps
     (200, [1.025])
     """
-    waiting = waiting or Waiting()
+    waiting = waiting or RetryClock()
     deadline, tried = waiting.now() + patience.within, 0
     while True:
         after, failed, reply = 0.0, None, None

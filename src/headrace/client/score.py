@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace.client.answer import Refused, error_of, refuse, strange
-from headrace.client.batch import Piece, json_of
+from headrace.client.batch import KeyBatch, json_of
 from headrace.client.connection import Reply
 from headrace.client.dataframe import scores_frame
 from headrace.client.typed_values import typed, types_of
@@ -88,7 +88,7 @@ class Scores(list[Score | Refused]):
         return scores_frame([each for each in self if isinstance(each, Score)])
 
 
-class _One(msgspec.Struct):
+class _KeyScore(msgspec.Struct):
     """A score of several, or the error in its place."""
 
     key: Any
@@ -111,14 +111,14 @@ class _One(msgspec.Struct):
 class _Several(msgspec.Struct):
     model: str
     at: datetime
-    answers: list[_One]
+    answers: list[_KeyScore]
 
 
 _plain = msgspec.json.Decoder(_Several)
 _exact = msgspec.json.Decoder(_Several, float_hook=decimal.Decimal)
 
 
-def body_of(piece: Piece, stale: str | None, version: int | None) -> bytes:
+def body_of(piece: KeyBatch, stale: str | None, version: int | None) -> bytes:
     """The request's JSON."""
     asked: dict[str, Any] = {"keys": piece.keys}
     given = {"request": piece.request, "stale": stale, "version": version}
@@ -140,7 +140,7 @@ def scores_of(reply: Reply, model: str | Model, count: int) -> list[Score | Refu
     return found
 
 
-def _score(told: _Several, one: _One, types: Mapping[str, Type] | None) -> Score | Refused:
+def _score(told: _Several, one: _KeyScore, types: Mapping[str, Type] | None) -> Score | Refused:
     if one.error is not None:
         return Refused(told.model, one.key, error_of(one.status, one.error))
     parts = {name: getattr(one, name) for name in Score.__struct_fields__ if name not in ("model", "at")}

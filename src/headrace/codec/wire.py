@@ -18,7 +18,7 @@ from headrace.codec.avro.read import avro_decoder
 from headrace.codec.avro.schema import avro_text, record
 from headrace.codec.avro.write import row_encoder
 from headrace.codec.json import write as json_encode
-from headrace.codec.json.read import Decoded, Fault
+from headrace.codec.json.read import Decoded, RecordFault
 from headrace.codec.json.read import decoder as json_decoder
 from headrace.errors import SchemaError
 from headrace.types.field_types import Struct
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 UNFRAMED = "it does not begin with a zero byte and a schema id"
 
 
-class Layout(Protocol):
+class RecordLayout(Protocol):
     """What of a stream decides its bytes; `hr.stream` makes one."""
 
     @property
@@ -68,7 +68,7 @@ class SchemaIds(Protocol):
     def ids(self, subject: str) -> tuple[int, ...]:
         """The numbers of a subject's schemas, as far as they are known now."""
 
-    def writer(self, subject: str, layout: Layout) -> tuple[int, str]:
+    def writer(self, subject: str, layout: RecordLayout) -> tuple[int, str]:
         """The number and text of the schema that rows of a stream are to be written with."""
 
 
@@ -82,7 +82,7 @@ class OwnSchema:
     True
     """
 
-    layout: Layout
+    layout: RecordLayout
 
     def schema_by_id(self, number: int) -> Written | None:
         """The stream's own schema under its own number."""
@@ -93,12 +93,12 @@ class OwnSchema:
         """One number."""
         return (schema_id(own_text(self.layout)),)
 
-    def writer(self, subject: str, layout: Layout) -> tuple[int, str]:  # noqa: ARG002
+    def writer(self, subject: str, layout: RecordLayout) -> tuple[int, str]:  # noqa: ARG002
         """The stream's own schema."""
         return schema_id(own_text(layout)), own_text(layout)
 
 
-def own_text(layout: Layout) -> str:
+def own_text(layout: RecordLayout) -> str:
     """The Avro schema of a stream as text: its producers' own if it names one, else derived from its fields."""
     return layout.avro_schema or avro_text(layout.schema, layout.name)
 
@@ -142,7 +142,7 @@ def readable(number: int, written: Written | None) -> Node | str:
         return f"schema id {number} cannot be read: {error.message}"
 
 
-def decoder(layout: Layout, ids: SchemaIds | None = None) -> Callable[[bytes | None], Decoded]:
+def decoder(layout: RecordLayout, ids: SchemaIds | None = None) -> Callable[[bytes | None], Decoded]:
     """A function from a record's bytes to its row or fault.
 
     Parameters
@@ -176,10 +176,10 @@ def _is_framed(data: bytes | None) -> bool:
 
 
 def _unframed(data: bytes | None) -> Decoded:
-    return Decoded(None, Fault("malformed", UNFRAMED if data else "there is nothing in it"))
+    return Decoded(None, RecordFault("malformed", UNFRAMED if data else "there is nothing in it"))
 
 
-def _by_id(layout: Layout, ids: SchemaIds) -> Callable[[bytes | None], Decoded]:
+def _by_id(layout: RecordLayout, ids: SchemaIds) -> Callable[[bytes | None], Decoded]:
     readers: dict[int, Callable[[bytes | None], Decoded]] = {}
 
     def decode(data: bytes | None) -> Decoded:
@@ -192,14 +192,14 @@ def _by_id(layout: Layout, ids: SchemaIds) -> Callable[[bytes | None], Decoded]:
             node = readable(number, written)
             if isinstance(node, str):
                 # An unknown number is not remembered: it may be registered later.
-                return Decoded(None, Fault("malformed", node))
+                return Decoded(None, RecordFault("malformed", node))
             read = readers[number] = avro_decoder(layout.schema, node)
         return read(data[5:])
 
     return decode
 
 
-def encoder(layout: Layout, ids: SchemaIds | None = None, topic: str | None = None) -> Callable[[Row], bytes]:
+def encoder(layout: RecordLayout, ids: SchemaIds | None = None, topic: str | None = None) -> Callable[[Row], bytes]:
     """A function from a row to a record's bytes; what would not be read back equal is refused.
 
     Parameters
@@ -224,7 +224,7 @@ def encoder(layout: Layout, ids: SchemaIds | None = None, topic: str | None = No
     return lambda row: write(json_encode.coerce(layout.schema, row))
 
 
-def row_writer(layout: Layout, ids: SchemaIds | None = None, topic: str | None = None) -> Callable[[Row], bytes]:
+def row_writer(layout: RecordLayout, ids: SchemaIds | None = None, topic: str | None = None) -> Callable[[Row], bytes]:
     """As `encoder`, for rows that are in Headrace's own types already, as a decoder gives them."""
     if layout.format == "json":
         return lambda row: json_encode.encode(layout.schema, row)

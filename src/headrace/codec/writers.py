@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from headrace.codec.avro.node import Node
 from headrace.codec.avro.schema import avro_schema, record
 from headrace.codec.avro.write import row_encoder
-from headrace.codec.json.read import Fault
-from headrace.codec.wire import Layout, OwnSchema, SchemaIds, decoder, readable, subject_of
+from headrace.codec.json.read import RecordFault
+from headrace.codec.wire import OwnSchema, RecordLayout, SchemaIds, decoder, readable, subject_of
 from headrace.types.field_types import Field, List, Struct, Timestamp, Type
 
 
@@ -35,7 +35,7 @@ class Writers:
     known: Mapping[int, Node | str] = field(default_factory=dict)
 
 
-def writers_of(stream: Layout, ids: SchemaIds | None = None, topic: str | None = None) -> Writers:
+def writers_of(stream: RecordLayout, ids: SchemaIds | None = None, topic: str | None = None) -> Writers:
     """What is known of a stream's writers now.
 
     Parameters
@@ -81,14 +81,16 @@ def _finest_type(kind: Type) -> Type:
     return kind
 
 
-def translator(stream: Layout, ids: SchemaIds) -> Callable[[bytes | None], tuple[bytes | None, Fault | None]]:
+def translator(
+    stream: RecordLayout, ids: SchemaIds
+) -> Callable[[bytes | None], tuple[bytes | None, RecordFault | None]]:
     """A function from a record in the Confluent wire format to the same record in the schema of its `carrier`.
 
     What cannot be read gives its fault instead; the registry not being reachable is an error.
     """
     decode, encode = decoder(stream, ids), row_encoder(_finest(stream.schema), carrier(stream.schema))
 
-    def translate(data: bytes | None) -> tuple[bytes | None, Fault | None]:
+    def translate(data: bytes | None) -> tuple[bytes | None, RecordFault | None]:
         row, fault = decode(data)
         return (None, fault) if row is None else (encode(row), None)
 

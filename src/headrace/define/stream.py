@@ -16,7 +16,7 @@ from headrace.codec.formats import FORMATS
 from headrace.define.avro_file import avro_text_of
 from headrace.define.name import NamedValue, name_of, one_of, text_of
 from headrace.errors import DefinitionError, ProjectError, did_you_mean, shown, user_location
-from headrace.expression import Column, Expression, both, field, parse, underlined
+from headrace.expression import ColumnType, Expression, both, field, parse, underlined
 from headrace.public_calls import check_call
 from headrace.types.field_types import NAME, Boolean, Integer, Schema, String, Timestamp, Type, schema_of
 
@@ -60,10 +60,10 @@ class Stream(NamedValue):
     location: str | None = dataclass_field(default=None, compare=False)
 
     @property
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, ColumnType]:
         """Every column an expression may name: the fields, then what was computed."""
-        fields = {field.name: Column(field.type, field.optional) for field in self.schema}
-        return fields | {name: Column(made.type, made.nullable) for name, made in self.computed}
+        fields = {field.name: ColumnType(field.type, field.optional) for field in self.schema}
+        return fields | {name: ColumnType(made.type, made.nullable) for name, made in self.computed}
 
     @property
     def base(self) -> Stream:

@@ -110,14 +110,14 @@ class View(NamedValue):
         return Selection(self, tuple(self.feature(name).name for name in names))
 
 
-class Named(Protocol):
+class NamedDefinition(Protocol):
     """What has a name."""
 
     @property
     def name(self) -> str: ...
 
 
-_Named = TypeVar("_Named", bound=Named)
+_Named = TypeVar("_Named", bound=NamedDefinition)
 
 
 def named(features: Sequence[_Named], name: str, whose: str) -> _Named:

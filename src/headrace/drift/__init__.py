@@ -21,24 +21,24 @@ from headrace.drift.distance import (
     wasserstein,
     wasserstein_error,
 )
-from headrace.drift.incident import Alarm, Change, Incident
+from headrace.drift.incident import DriftAlarm, Incident, IncidentChange
 from headrace.drift.plot import plot
 from headrace.drift.reference import Reference, reference_of, references_of
-from headrace.drift.settings import Settings
+from headrace.drift.settings import WatchSettings
 from headrace.drift.statistics import Statistics, counted, reference_from
 from headrace.drift.watcher import Watching
-from headrace.drift.window import Window, series
+from headrace.drift.window import DriftWindow, series
 
 __all__ = [
-    "Alarm",
     "Calibration",
-    "Change",
+    "DriftAlarm",
+    "DriftWindow",
     "Incident",
+    "IncidentChange",
     "Reference",
-    "Settings",
     "Statistics",
+    "WatchSettings",
     "Watching",
-    "Window",
     "counted",
     "jensen_shannon",
     "ks",

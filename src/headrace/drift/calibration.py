@@ -82,7 +82,7 @@ class Budget(NamedTuple):
         return MONTH / self.length
 
 
-class Chosen(NamedTuple):
+class CalibratedDetector(NamedTuple):
     """A detector, and the false alarms a month that it had in the resampled period."""
 
     detector: Detector
@@ -105,7 +105,7 @@ def too_short(windows: int, period: int) -> str | None:
     return None
 
 
-def chosen(name: str, residuals: Floats, budget: Budget, *, allowance: float, upward: bool) -> Chosen:
+def chosen(name: str, residuals: Floats, budget: Budget, *, allowance: float, upward: bool) -> CalibratedDetector:
     """The most sensitive detector of a name that stays within its budget on the residuals of a reference period.
 
     Examples
@@ -119,17 +119,17 @@ def chosen(name: str, residuals: Floats, budget: Budget, *, allowance: float, up
     if name == PAGE_HINKLEY:
         return _page_hinkley(residuals, budget, allowance, upward)
     months = resampled(residuals, RIVER_STEPS, budget)
-    found = Chosen(River(name, _GRIDS[name][-1]), 0.0)
+    found = CalibratedDetector(River(name, _GRIDS[name][-1]), 0.0)
     for parameter in _GRIDS[name]:
         most = HELD_BACK * budget.rate * RIVER_STEPS / budget.per_month
         rate = _alarms(name, parameter, months, most) * budget.per_month / RIVER_STEPS
-        found = Chosen(River(name, parameter), rate)
+        found = CalibratedDetector(River(name, parameter), rate)
         if rate <= HELD_BACK * budget.rate:
             break
     return found
 
 
-def _page_hinkley(residuals: Floats, budget: Budget, allowance: float, upward: bool) -> Chosen:
+def _page_hinkley(residuals: Floats, budget: Budget, allowance: float, upward: bool) -> CalibratedDetector:
     months = resampled(residuals, STEPS, budget)
     found = [peaks(months - allowance), *([] if upward else [peaks(-months - allowance)])]
     highest = np.sort(np.concatenate(found))[::-1]
@@ -137,7 +137,7 @@ def _page_hinkley(residuals: Floats, budget: Budget, allowance: float, upward: b
     # One window alone is never enough, however wild it is.
     threshold = max(beyond(highest, HELD_BACK * budget.rate * lasted), CLIP - allowance)
     rate = float((highest > threshold).sum()) / lasted
-    return Chosen(PageHinkley(allowance, float(f"{threshold:.6g}"), upward), rate)
+    return CalibratedDetector(PageHinkley(allowance, float(f"{threshold:.6g}"), upward), rate)
 
 
 def resampled(residuals: Floats, steps: int, budget: Budget) -> Floats:

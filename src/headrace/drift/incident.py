@@ -26,7 +26,7 @@ EVIDENCE = 200
 _UNITS = {MEAN: " standard deviations", PSI: "", NULLS: "", NEW: ""}
 
 
-class Alarm(msgspec.Struct, frozen=True):
+class DriftAlarm(msgspec.Struct, frozen=True):
     """A series has moved.
 
     Parameters
@@ -62,7 +62,7 @@ class Alarm(msgspec.Struct, frozen=True):
     def says(self) -> str:
         """All of it in a sentence.
 
-        >>> Alarm("mean of amount", 0, 1, effect=0.5, before=0.1, now=0.6, times_least=2.5).says
+        >>> DriftAlarm("mean of amount", 0, 1, effect=0.5, before=0.1, now=0.6, times_least=2.5).says
         'mean of amount went from 0.1 to 0.6 (+0.5 standard deviations) since 1970-01-01T00:00:00Z'
         """
         unit = _UNITS.get(parts(self.series)[0], "")
@@ -72,7 +72,7 @@ class Alarm(msgspec.Struct, frozen=True):
         )
 
 
-class Change(msgspec.Struct, frozen=True):
+class IncidentChange(msgspec.Struct, frozen=True):
     """Somebody has changed the state of an incident: to what, who, why, and when (microseconds)."""
 
     state: str
@@ -103,11 +103,11 @@ class Incident(msgspec.Struct, frozen=True):
 
     Examples
     --------
-    >>> nulls = Alarm("null rate of card", 0, 1, effect=0.2, before=0.0, now=0.2, times_least=20.0)
+    >>> nulls = DriftAlarm("null rate of card", 0, 1, effect=0.2, before=0.0, now=0.2, times_least=20.0)
     >>> incident = opened("fraud", 3, nulls)
     >>> incident.kind, incident.moved.series, incident.state
     ('data quality', 'null rate of card', 'open')
-    >>> incident.changed(Change("acknowledged", "kim", "looking at it", 5)).state
+    >>> incident.changed(IncidentChange("acknowledged", "kim", "looking at it", 5)).state
     'acknowledged'
     """
 
@@ -116,10 +116,10 @@ class Incident(msgspec.Struct, frozen=True):
     version: int
     since: int
     at: int
-    alarms: tuple[Alarm, ...]
+    alarms: tuple[DriftAlarm, ...]
     error_moved: bool | None = None
     recovered: int | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[IncidentChange, ...] = ()
 
     @property
     def state(self) -> str:
@@ -127,12 +127,12 @@ class Incident(msgspec.Struct, frozen=True):
         return self.changes[-1].state if self.changes else OPEN
 
     @property
-    def moved(self) -> Alarm:
+    def moved(self) -> DriftAlarm:
         """What moved furthest."""
         return min(self.alarms, key=lambda alarm: (-alarm.times_least, alarm.series))
 
     @property
-    def explaining(self) -> tuple[Alarm, ...]:
+    def explaining(self) -> tuple[DriftAlarm, ...]:
         """What else moved, furthest first."""
         others = sorted(self.alarms, key=lambda alarm: (-alarm.times_least, alarm.series))
         return tuple(alarm for alarm in others if alarm is not self.moved)
@@ -152,26 +152,26 @@ class Incident(msgspec.Struct, frozen=True):
         told += [f"Recovered at {show_time(self.recovered)}."] if self.recovered is not None else []
         return " ".join(told)
 
-    def with_alarm(self, alarm: Alarm) -> Incident:
+    def with_alarm(self, alarm: DriftAlarm) -> Incident:
         """The incident with one more alarm."""
         since = min(self.since, alarm.since)
         moved = True if is_error(alarm.series) else self.error_moved
         alarms = (*self.alarms, alarm)
         return msgspec.structs.replace(self, alarms=alarms, since=since, error_moved=moved, recovered=None)
 
-    def changed(self, change: Change) -> Incident:
+    def changed(self, change: IncidentChange) -> Incident:
         """The incident in another state. A closed one stays closed."""
         if change.state not in (ACKNOWLEDGED, CLOSED) or self.state == CLOSED:
             message = f"An incident that is {self.state} cannot become {change.state}."
             raise DataError("bad-argument", message, got=shown(self.id), hint="Acknowledge or close one that is open.")
         return msgspec.structs.replace(self, changes=(*self.changes, change))
 
-    def takes(self, alarm: Alarm) -> bool:
+    def takes(self, alarm: DriftAlarm) -> bool:
         """Whether an alarm may belong to it: it is not closed, and had not recovered when the change began."""
         return self.state != CLOSED and (self.recovered is None or alarm.since < self.recovered)
 
 
-def opened(model: str, version: int, alarm: Alarm) -> Incident:
+def opened(model: str, version: int, alarm: DriftAlarm) -> Incident:
     """An incident that begins with an alarm."""
     told = f"{model}\n{version}\n{alarm.series}\n{alarm.since}"
     name = hashlib.sha256(told.encode()).hexdigest()[:12]
@@ -180,7 +180,7 @@ def opened(model: str, version: int, alarm: Alarm) -> Incident:
     return Incident(name, model, version, alarm.since, alarm.at, (first,), error_moved=moved)
 
 
-def joined(incidents: Iterable[Incident], alarm: Alarm, near: int) -> Incident | None:
+def joined(incidents: Iterable[Incident], alarm: DriftAlarm, near: int) -> Incident | None:
     """The incident that an alarm belongs to: the one that began nearest to it, if one began near."""
 
     def far(incident: Incident) -> int:
@@ -191,14 +191,14 @@ def joined(incidents: Iterable[Incident], alarm: Alarm, near: int) -> Incident |
     return min(close, key=lambda each: (abs(each.since - alarm.since), each.id), default=None)
 
 
-def kind_of(alarms: Sequence[Alarm]) -> str:
+def kind_of(alarms: Sequence[DriftAlarm]) -> str:
     """What kind of cause moves these series.
 
     Nulls and new categories come first: they also move what is computed from them. The error counts as the concept's
     when no input moved, or when it moved far more than they did.
 
-    >>> error = Alarm("log_loss", 0, 1, effect=0.8, before=0.4, now=1.2, times_least=20.0)
-    >>> drift = Alarm("mean of amount", 0, 1, effect=0.3, before=0.0, now=0.3, times_least=1.5)
+    >>> error = DriftAlarm("log_loss", 0, 1, effect=0.8, before=0.4, now=1.2, times_least=20.0)
+    >>> drift = DriftAlarm("mean of amount", 0, 1, effect=0.3, before=0.0, now=0.3, times_least=1.5)
     >>> kind_of([error, drift]), kind_of([drift])
     ('concept', 'inputs')
     """
@@ -232,9 +232,9 @@ def is_error(series: str) -> bool:
     return column is None and measure not in NOT_ERRORS
 
 
-def alarm_of(moved: Moved, at: int, recent: Sequence[Point], segments: Sequence[tuple[str, float]]) -> Alarm:
+def alarm_of(moved: Moved, at: int, recent: Sequence[Point], segments: Sequence[tuple[str, float]]) -> DriftAlarm:
     """The alarm of a series that moved, with its evidence."""
-    return Alarm(
+    return DriftAlarm(
         series=moved.name,
         since=moved.since,
         at=at,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from headrace.drift.incident import CLOSED, Alarm, Change, Incident, joined, opened
-from headrace.drift.settings import Settings
+from headrace.drift.incident import CLOSED, DriftAlarm, Incident, IncidentChange, joined, opened
+from headrace.drift.settings import WatchSettings
 from headrace.errors import DataError, shown
 
 
@@ -17,15 +17,15 @@ class Ledger(msgspec.Struct):
     model, version
         Whose they are.
     incidents
-        Those under way, and those that were over not too long ago (`Settings.kept`).
+        Those under way, and those that were over not too long ago (`WatchSettings.kept`).
     away
         Of each incident that is under way, the series that have not come back.
 
     Examples
     --------
     >>> ledger = Ledger("fraud", 3)
-    >>> mean = Alarm("mean of amount", 0, 10, effect=0.5, before=0.0, now=0.5, times_least=2.5)
-    >>> error = Alarm("log_loss", 2, 20, effect=0.1, before=0.4, now=0.5, times_least=2.5)
+    >>> mean = DriftAlarm("mean of amount", 0, 10, effect=0.5, before=0.0, now=0.5, times_least=2.5)
+    >>> error = DriftAlarm("log_loss", 2, 20, effect=0.1, before=0.4, now=0.5, times_least=2.5)
     >>> ledger.add(mean, near=5).incident == ledger.add(error, near=5).incident
     True
     >>> [incident.error_moved for incident in ledger.incidents.values()]
@@ -37,7 +37,7 @@ class Ledger(msgspec.Struct):
     incidents: dict[str, Incident] = {}
     away: dict[str, list[str]] = {}
 
-    def add(self, alarm: Alarm, near: int) -> Alarm:
+    def add(self, alarm: DriftAlarm, near: int) -> DriftAlarm:
         """Put an alarm into its incident, a new one if it has none."""
         found = joined(self.incidents.values(), alarm, near)
         if found is None:
@@ -56,14 +56,14 @@ class Ledger(msgspec.Struct):
             del self.away[incident]
             self.incidents[incident] = msgspec.structs.replace(self.incidents[incident], recovered=at)
 
-    def labels_through(self, moment: int, settings: Settings) -> None:
+    def labels_through(self, moment: int, settings: WatchSettings) -> None:
         """The errors of all windows up to a moment are known: where none moved, say so."""
         for name, incident in self.incidents.items():
             enough = max(incident.at, incident.since + settings.back_after * settings.length)
             if incident.error_moved is None and moment >= enough:
                 self.incidents[name] = msgspec.structs.replace(incident, error_moved=False)
 
-    def change(self, incident: str, change: Change) -> Incident:
+    def change(self, incident: str, change: IncidentChange) -> Incident:
         """Acknowledge or close."""
         if incident not in self.incidents:
             raise DataError("not-found", "There is no incident of that id.", got=shown(incident))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from headrace.clock import show_time
-from headrace.drift.incident import Alarm, Incident
+from headrace.drift.incident import DriftAlarm, Incident
 from headrace.drift.series_watch import Point
 
 WIDTH, HEIGHT = 720, 260
@@ -32,7 +32,8 @@ def plot(incident: Incident, series: str | None = None) -> str:
     --------
     >>> from headrace.drift.incident import opened
     >>> seen = tuple(Point(at, float(at > 5), 0.0, 0.1) for at in range(10))
-    >>> moved = Alarm("null rate of card", 6, 10, effect=1.0, before=0.0, now=1.0, times_least=100.0, evidence=seen)
+    >>> moved = DriftAlarm("null rate of card", 6, 10, effect=1.0, before=0.0, now=1.0, times_least=100.0,
+    evidence=seen)
     >>> plot(opened("fraud", 3, moved)).startswith('<svg xmlns="http://www.w3.org/2000/svg"')
     True
     """
@@ -40,7 +41,7 @@ def plot(incident: Incident, series: str | None = None) -> str:
     return drawn(alarm, f"{incident.model} version {incident.version}: {alarm.series}")
 
 
-def drawn(alarm: Alarm, title: str) -> str:
+def drawn(alarm: DriftAlarm, title: str) -> str:
     """The picture of one alarm."""
     points = alarm.evidence or (Point(alarm.since, alarm.now, alarm.before, 0.0),)
     scale = _Scale(points)

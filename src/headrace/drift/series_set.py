@@ -13,12 +13,12 @@ import msgspec
 
 from headrace.clock import show_time
 from headrace.drift.calibration import Calibration
-from headrace.drift.incident import Alarm, alarm_of, is_error
+from headrace.drift.incident import DriftAlarm, alarm_of, is_error
 from headrace.drift.ledger import Ledger
 from headrace.drift.season import Slot, slot_of
 from headrace.drift.series_watch import Moved, Track, calibrate, cannot
-from headrace.drift.settings import Settings
-from headrace.drift.window import Window, is_segment
+from headrace.drift.settings import WatchSettings
+from headrace.drift.window import DriftWindow, is_segment
 from headrace.errors import DataError
 
 SEGMENTS = 3
@@ -47,7 +47,7 @@ class Lane(msgspec.Struct):
     calibrated: bool = False
     tracks: dict[str, Track] = {}
 
-    def is_new(self, window: Window) -> bool:
+    def is_new(self, window: DriftWindow) -> bool:
         """Whether a window comes after all that were seen; one that overlaps them is refused."""
         if self.position is None or window.start >= self.position:
             return True
@@ -59,13 +59,13 @@ class Lane(msgspec.Struct):
 
     def step(
         self,
-        window: Window,
+        window: DriftWindow,
         values: Mapping[str, float | None],
-        settings: Settings,
+        settings: WatchSettings,
         ledger: Ledger,
         *,
         alone: bool = False,
-    ) -> list[Alarm]:
+    ) -> list[DriftAlarm]:
         """Take a window in; the alarms it raises are in the ledger already."""
         slot = slot_of(window.start, settings.zone, settings.holidays)
         self.position, self.seen = window.end, self.seen + 1
@@ -91,17 +91,17 @@ class Lane(msgspec.Struct):
             if track.incident == incident:
                 track.take_new_level()
 
-    def _in_reference(self, window: Window, settings: Settings) -> bool:
+    def _in_reference(self, window: DriftWindow, settings: WatchSettings) -> bool:
         if isinstance(settings.reference, int):
             return self.seen <= settings.reference
         return settings.reference[0] <= window.start and window.end <= settings.reference[1]
 
-    def _reference_ends(self, window: Window, settings: Settings) -> bool:
+    def _reference_ends(self, window: DriftWindow, settings: WatchSettings) -> bool:
         if isinstance(settings.reference, int):
             return self.seen == settings.reference
         return window.end == settings.reference[1]
 
-    def _collect(self, window: Window, slot: Slot, values: Mapping[str, float | None]) -> None:
+    def _collect(self, window: DriftWindow, slot: Slot, values: Mapping[str, float | None]) -> None:
         for name, value in values.items():
             track = self.tracks.setdefault(name, Track(name))
             if not is_segment(name):
@@ -109,7 +109,7 @@ class Lane(msgspec.Struct):
             elif value is not None:
                 track.remember(window.start, value)
 
-    def _calibrate(self, settings: Settings, alone: bool) -> None:
+    def _calibrate(self, settings: WatchSettings, alone: bool) -> None:
         """Share the budget among all series that can be watched."""
         self.calibrated = True
         share = settings.error_share if self.errors else 1.0 - settings.error_share
@@ -126,7 +126,9 @@ class Lane(msgspec.Struct):
         for track in able:
             calibrate(track, settings, rate=budget / len(able))
 
-    def _watch(self, window: Window, slot: Slot, values: Mapping[str, float | None], settings: Settings) -> list[Moved]:
+    def _watch(
+        self, window: DriftWindow, slot: Slot, values: Mapping[str, float | None], settings: WatchSettings
+    ) -> list[Moved]:
         """What has moved in a window, furthest first."""
         moves: list[Moved] = []
         for name, value in values.items():
@@ -141,13 +143,13 @@ class Lane(msgspec.Struct):
                 moves.append(moved)
         return sorted(moves, key=lambda moved: (-moved.times_least, moved.name))
 
-    def _look_for_returns(self, window: Window, settings: Settings, ledger: Ledger) -> None:
+    def _look_for_returns(self, window: DriftWindow, settings: WatchSettings, ledger: Ledger) -> None:
         for track in self.tracks.values():
             if track.incident is not None and track.is_back(settings):
                 ledger.returned(track.incident, track.name, window.end)
                 track.return_to_level()
 
-    def _alarm(self, moved: Moved, window: Window, settings: Settings, ledger: Ledger) -> Alarm:
+    def _alarm(self, moved: Moved, window: DriftWindow, settings: WatchSettings, ledger: Ledger) -> DriftAlarm:
         track = self.tracks[moved.name]
         alarm = ledger.add(alarm_of(moved, window.end, track.recent, self._segments(moved)), settings.near)
         track.leave(alarm.incident, window.start)

@@ -17,7 +17,7 @@ from headrace.clock import HOUR
 from headrace.drift.calibration import Budget, Calibration, chosen, too_short
 from headrace.drift.detector import Detector
 from headrace.drift.season import CLIP, Baseline, Slot, fitted
-from headrace.drift.settings import Settings
+from headrace.drift.settings import WatchSettings
 from headrace.drift.window import MEAN, UPWARD, parts
 
 KEPT = 14 * 24
@@ -102,7 +102,7 @@ class Track(msgspec.Struct):
         self.recent.append(Point(start, value, value, 0.0))
         del self.recent[:-KEPT]
 
-    def step(self, start: int, slot: Slot, value: float | None, settings: Settings) -> Moved | None:
+    def step(self, start: int, slot: Slot, value: float | None, settings: WatchSettings) -> Moved | None:
         """Take a window in; what has moved, if it has now."""
         if value is None or self.baseline is None or self.detector is None or self.calibration is None:
             return None
@@ -125,7 +125,7 @@ class Track(msgspec.Struct):
             return None
         return moved
 
-    def _learn(self, slot: Slot, value: float, settings: Settings) -> None:
+    def _learn(self, slot: Slot, value: float, settings: WatchSettings) -> None:
         """After an incident was closed, how things are now becomes what is usual."""
         if self.learning and self.calibration is not None:
             self.collect(slot, value)
@@ -139,7 +139,7 @@ class Track(msgspec.Struct):
         self.incident, self.away_from = incident, start
         self.learning, self.collected = False, []
 
-    def is_back(self, settings: Settings) -> bool:
+    def is_back(self, settings: WatchSettings) -> bool:
         """Whether its newest windows are where they belong again."""
         newest = self.recent[-settings.back_after :]
         if len(newest) < settings.back_after or newest[0].start <= self.away_from or self.calibration is None:
@@ -169,7 +169,7 @@ def _moved(name: str, since: int, points: Sequence[Point], least: float) -> Move
     return Moved(name, since, _short(effect), _short(before), _short(now), _short(abs(effect) / least))
 
 
-def calibrate(track: Track, settings: Settings, *, rate: float) -> None:
+def calibrate(track: Track, settings: WatchSettings, *, rate: float) -> None:
     """Learn the baseline of a series from its reference period, and set its detector to a budget."""
     slots, values = [slot for slot, _ in track.collected], [value for _, value in track.collected]
     level = median(values)
@@ -199,7 +199,7 @@ def calibrate(track: Track, settings: Settings, *, rate: float) -> None:
     )
 
 
-def cannot(track: Track, settings: Settings) -> str | None:
+def cannot(track: Track, settings: WatchSettings) -> str | None:
     """Why a series cannot be calibrated; None if it can."""
     if not track.collected:
         return "no window of the reference period says anything of it"

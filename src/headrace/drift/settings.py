@@ -19,7 +19,7 @@ PAGE_HINKLEY = "page-hinkley"
 DETECTORS = (PAGE_HINKLEY, "adwin", "ddm", "hddm-a", "hddm-w")
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be chosen.
 
     Parameters
@@ -56,7 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Examples
     --------
-    >>> Settings(false_alarms_per_month=0.5, zone="Europe/Berlin").least("mean of amount", usual=3.0)
+    >>> WatchSettings(false_alarms_per_month=0.5, zone="Europe/Berlin").least("mean of amount", usual=3.0)
     0.2
     """
 
@@ -106,7 +106,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def least(self, name: str, usual: float) -> float:
         """The least effect of a series that is told, in its own units; of an error it depends on what is usual.
 
-        >>> Settings().least("log_loss", usual=0.5)
+        >>> WatchSettings().least("log_loss", usual=0.5)
         0.05
         """
         measure, column = parts(name)

@@ -13,26 +13,26 @@ import msgspec
 
 from headrace.clock import show_time
 from headrace.drift.calibration import Calibration
-from headrace.drift.incident import ACKNOWLEDGED, CLOSED, Alarm, Change, Incident
+from headrace.drift.incident import ACKNOWLEDGED, CLOSED, DriftAlarm, Incident, IncidentChange
 from headrace.drift.ledger import Ledger
 from headrace.drift.reference import Reference
 from headrace.drift.series_set import Lane
-from headrace.drift.settings import Settings
-from headrace.drift.window import Measuring, Window
+from headrace.drift.settings import WatchSettings
+from headrace.drift.window import DriftWindow, Measuring
 from headrace.errors import DataError, shown
 
 
-class State(msgspec.Struct):
+class WatcherState(msgspec.Struct):
     """All that a `Watching` remembers."""
 
     model: str
     version: int
-    settings: Settings
+    settings: WatchSettings
     references: dict[str, Reference]
     inputs: Lane
     errors: Lane
     ledger: Ledger
-    held: list[Window] = []
+    held: list[DriftWindow] = []
 
 
 class Watching:
@@ -51,8 +51,9 @@ class Watching:
     --------
     >>> from headrace.clock import HOUR
     >>> def hours(first, last, error):
-    ...     return [Window(at * HOUR, (at + 1) * HOUR, measures={"mae": (error, 0.01)}) for at in range(first, last)]
-    >>> watching = Watching("prices", 1, {}, Settings(reference=7 * 24))
+    ...     return [DriftWindow(at * HOUR, (at + 1) * HOUR, measures={"mae": (error, 0.01)}) for at in range(first,
+    last)]
+    >>> watching = Watching("prices", 1, {}, WatchSettings(reference=7 * 24))
     >>> watching.feed(hours(0, 200, error=0.5))
     []
     >>> [alarm.says for alarm in watching.feed(hours(200, 210, error=0.7))]
@@ -60,13 +61,13 @@ class Watching:
     """
 
     def __init__(
-        self, model: str, version: int, references: Mapping[str, Reference], settings: Settings | None = None
+        self, model: str, version: int, references: Mapping[str, Reference], settings: WatchSettings | None = None
     ) -> None:
-        given = settings or Settings()
+        given = settings or WatchSettings()
         lanes = Lane(), Lane(errors=True)
-        self._use(State(model, version, given, dict(references), *lanes, Ledger(model, version)))
+        self._use(WatcherState(model, version, given, dict(references), *lanes, Ledger(model, version)))
 
-    def _use(self, state: State) -> None:
+    def _use(self, state: WatcherState) -> None:
         self._state = state
         self._measuring = Measuring(state.references, state.settings.min_rows)
 
@@ -74,7 +75,7 @@ class Watching:
     def read(cls, text: bytes | str) -> Watching:
         """Go on from what `written` gave."""
         try:
-            state = msgspec.json.decode(text, type=State)
+            state = msgspec.json.decode(text, type=WatcherState)
         except msgspec.MsgspecError as error:
             message = "What is known of a watched model cannot be read."
             hint = "Feed the windows again, from the reference period on: the incidents will be the same."
@@ -88,13 +89,13 @@ class Watching:
         return msgspec.json.encode(self._state)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> WatchSettings:
         """How it is watched."""
         return self._state.settings
 
     @property
     def incidents(self) -> list[Incident]:
-        """Those under way and those that were over not too long ago (`Settings.kept`), in the order of opening."""
+        """Those under way and those that were over not too long ago (`WatchSettings.kept`), in the order of opening."""
         return list(self._state.ledger.incidents.values())
 
     @property
@@ -104,13 +105,13 @@ class Watching:
         tracks = [track for lane in lanes for track in lane.tracks.values()]
         return {track.name: track.calibration for track in tracks if track.calibration is not None}
 
-    def feed(self, windows: Iterable[Window]) -> list[Alarm]:
+    def feed(self, windows: Iterable[DriftWindow]) -> list[DriftAlarm]:
         """Take closed windows in, in event-time order; the alarms they raise.
 
         A window's columns and its measures may come apart, the measures later. Windows that were fed before are passed
         over, so that whoever is not sure may feed them again.
         """
-        found: list[Alarm] = []
+        found: list[DriftAlarm] = []
         for window in windows:
             if window.start >= window.end:
                 got = f"{show_time(window.start)} to {show_time(window.end)}"
@@ -118,10 +119,10 @@ class Watching:
             found += self._take(window)
         return found
 
-    def _take(self, window: Window) -> list[Alarm]:
+    def _take(self, window: DriftWindow) -> list[DriftAlarm]:
         """The columns now; the measures when the labels of a window are there."""
         state = self._state
-        found: list[Alarm] = []
+        found: list[DriftAlarm] = []
         if window.columns or not window.measures:
             found += self._release(window.end - 1)
             if state.inputs.is_new(window):
@@ -130,18 +131,18 @@ class Watching:
         if window.measures and state.errors.is_new(window) and self._is_after_held(window):
             # Read now, so that a window that cannot be used is refused by whoever feeds it.
             self._measuring.errors(window)
-            state.held.append(Window(window.start, window.end, measures=window.measures))
+            state.held.append(DriftWindow(window.start, window.end, measures=window.measures))
         state.ledger.forget(window.end - state.settings.kept)
         # Errors wait for the inputs, so that it does not matter which of the two was fed first.
         return found + self._release(window.end if state.inputs.position is None else state.inputs.position)
 
-    def _is_after_held(self, window: Window) -> bool:
+    def _is_after_held(self, window: DriftWindow) -> bool:
         return not self._state.held or window.start >= self._state.held[-1].end
 
-    def _release(self, now: int) -> list[Alarm]:
+    def _release(self, now: int) -> list[DriftAlarm]:
         """Judge the errors of windows whose labels are there by now."""
         state = self._state
-        found: list[Alarm] = []
+        found: list[DriftAlarm] = []
         while state.held and state.held[0].end + state.settings.labels_after <= now:
             window = state.held.pop(0)
             values = self._measuring.errors(window)
@@ -151,11 +152,11 @@ class Watching:
 
     def acknowledge(self, incident: str, *, who: str, why: str, when: int) -> Incident:
         """Somebody looks at it."""
-        return self._state.ledger.change(incident, Change(ACKNOWLEDGED, who, why, when))
+        return self._state.ledger.change(incident, IncidentChange(ACKNOWLEDGED, who, why, when))
 
     def close(self, incident: str, *, who: str, why: str, when: int) -> Incident:
         """It is over, or it is how things are now: its series are watched from their new level on."""
-        closed = self._state.ledger.change(incident, Change(CLOSED, who, why, when))
+        closed = self._state.ledger.change(incident, IncidentChange(CLOSED, who, why, when))
         for lane in (self._state.inputs, self._state.errors):
             lane.settle(incident)
         return closed

@@ -30,7 +30,7 @@ DIGITS = 9
 _OF = " of "
 
 
-class Window(msgspec.Struct, frozen=True):
+class DriftWindow(msgspec.Struct, frozen=True):
     """What was counted between two moments.
 
     Parameters
@@ -45,7 +45,7 @@ class Window(msgspec.Struct, frozen=True):
 
     Examples
     --------
-    >>> Window(0, 3_600_000_000, measures={"brier": (0.2, 0.01)}).measures["brier"][0]
+    >>> DriftWindow(0, 3_600_000_000, measures={"brier": (0.2, 0.01)}).measures["brier"][0]
     0.2
     """
 
@@ -107,7 +107,7 @@ class Measuring:
     --------
     >>> vip = Reference(rows=10, null_rate=0.0, texts={"true": 5, "false": 5})
     >>> held = Statistics(count=100, nulls=50, texts={"true": 25, "false": 25})
-    >>> Measuring({"vip": vip}).inputs(Window(0, 1, {"vip": held}))
+    >>> Measuring({"vip": vip}).inputs(DriftWindow(0, 1, {"vip": held}))
     {'null rate of vip': 0.5, 'psi of vip': 0.0, 'new share of vip': 0.0}
     """
 
@@ -115,7 +115,7 @@ class Measuring:
         self.references, self.min_rows = dict(references), min_rows
         self._fingerprints = {name: each.fingerprint for name, each in references.items()}
 
-    def inputs(self, window: Window) -> dict[str, float | None]:
+    def inputs(self, window: DriftWindow) -> dict[str, float | None]:
         """The series of features and scores, with None for what the window does not say."""
         found: dict[str, float | None] = {}
         for column, held in sorted(window.columns.items()):
@@ -126,7 +126,7 @@ class Measuring:
                 found |= self._compared(column, self.references[base], held)
         return {name: rounded(value) for name, value in found.items()}
 
-    def errors(self, window: Window) -> dict[str, float | None]:
+    def errors(self, window: DriftWindow) -> dict[str, float | None]:
         """The series of the model's error; a measure that is no number, such as that of one class only, is None."""
         for name in window.measures:
             if parts(name)[1] is not None:
@@ -139,7 +139,7 @@ class Measuring:
             return {named(PSI, column): psi(reference, enough), named(NEW, column): new_share(reference, enough)}
         return {named(MEAN, column): mean_shift(reference, enough), named(PSI, column): psi(reference, enough)}
 
-    def _refuse_other(self, column: str, held: Statistics, window: Window) -> None:
+    def _refuse_other(self, column: str, held: Statistics, window: DriftWindow) -> None:
         """Bins of another version of the feature would be compared without any error, and mean nothing."""
         reference = self.references[column]
         other = held.against not in ("", self._fingerprints[column])
@@ -151,12 +151,12 @@ class Measuring:
             raise DataError("wrong-reference", message, got=got, hint=hint, where=where)
 
 
-def series(windows: Iterable[Window], references: Mapping[str, Reference]) -> dict[str, list[float | None]]:
+def series(windows: Iterable[DriftWindow], references: Mapping[str, Reference]) -> dict[str, list[float | None]]:
     """All series of some windows, each with one value for each window; None where a window says nothing.
 
     Examples
     --------
-    >>> hours = [Window(0, 1, measures={"mae": (0.5, 0.1)}), Window(1, 2)]
+    >>> hours = [DriftWindow(0, 1, measures={"mae": (0.5, 0.1)}), DriftWindow(1, 2)]
     >>> series(hours, {})
     {'mae': [0.5, None]}
     """

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.alarms.alarm import Alarm
+from headrace.alarms.alarm import StreamAlarm
 from headrace.clock import SECOND, Clock, SystemClock
 from headrace.config.config import Config, names
 from headrace.disk import has_room
@@ -189,12 +189,12 @@ class ComponentJobs:
         self._context.cancelJobGroup(self.group)
 
 
-def _alarms(thread: ComponentThread) -> Sequence[Alarm]:
+def _alarms(thread: ComponentThread) -> Sequence[StreamAlarm]:
     """What is wrong with a component."""
     if thread.state not in (RESTARTING, HUNG):
         return []
     says = f"Component {thread.name} is {thread.state}: {thread.error}"
-    return [Alarm(thread.name, None, f"component_{thread.state}", None, None, thread.since, says)]
+    return [StreamAlarm(thread.name, None, f"component_{thread.state}", None, None, thread.since, says)]
 
 
 def builders(plan: Plan, config: Config, *, accept_loss: bool = False) -> dict[str, Build]:

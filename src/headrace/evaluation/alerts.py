@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.clock import show_time
 from headrace.config.config import Config, names
-from headrace.drift.incident import CLOSED, Alarm, Incident
+from headrace.drift.incident import CLOSED, DriftAlarm, Incident
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.log.protocol import Log
 from headrace.log.range_read import between
@@ -80,7 +80,7 @@ def as_json(incident: Incident) -> dict[str, Any]:
     }
 
 
-def _moved(alarm: Alarm) -> dict[str, Any]:
+def _moved(alarm: DriftAlarm) -> dict[str, Any]:
     return {
         "series": alarm.series,
         "since": show_time(alarm.since),

@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from headrace.alarms.alarm import Alarm, AlarmStatus
+from headrace.alarms.alarm import AlarmStatus, StreamAlarm
 from headrace.clock import Clock
 from headrace.config.config import Config, models_folder, names, resolved
 from headrace.define.label import Label
@@ -23,7 +23,7 @@ from headrace.evaluation.drift_watch import spread_table, under_way, watch, watc
 from headrace.evaluation.evaluation_pass import take_a_look
 from headrace.evaluation.report import overall
 from headrace.evaluation.webhook import Webhook
-from headrace.models.registry import Registry
+from headrace.models.registry import ModelRegistry
 from headrace.plan.model import Plan
 from headrace.status.records import EvaluationStatus, LabelStatus
 from headrace.status.topic import StatusPublisher
@@ -51,7 +51,7 @@ class Evaluating:
         self._labels: dict[str, LabelStatus] = {}
         self._publisher = StatusPublisher(log, names(config).topic(STATUS), clock)
         self._incidents: list[Incident] = []
-        self._registry = Registry(models_folder(config), clock)
+        self._registry = ModelRegistry(models_folder(config), clock)
         self._webhook = Webhook(config, log, clock, resolved({SECRET: config.alerts.secret}, os.environ)[SECRET])
         for label in plan.labels:
             self._read(label)
@@ -128,7 +128,7 @@ class Evaluating:
     def _alarms(self) -> list[AlarmStatus]:
         """Incidents that nobody has closed, and that are not over by themselves."""
         return [
-            Alarm(
+            StreamAlarm(
                 each.model, None, "drift", None, None, each.since, f"{each.says} `headrace incidents show {each.id}`"
             ).status()
             for each in self._incidents

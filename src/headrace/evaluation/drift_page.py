@@ -8,7 +8,7 @@ from html import escape
 from headrace.clock import show_time
 from headrace.drift.incident import Incident
 from headrace.drift.plot import plot
-from headrace.evaluation.drift_watch import Watched
+from headrace.evaluation.drift_watch import WatchedVersion
 from headrace.evaluation.label_page import STYLE
 from headrace.plural import show_count
 
@@ -16,7 +16,7 @@ DRAWN = 20
 """Incidents of a version, the newest, that are shown with pictures."""
 
 
-def page(project: str, found: Sequence[Watched]) -> str:
+def page(project: str, found: Sequence[WatchedVersion]) -> str:
     """A page of what `headrace drift` tells."""
     return f"""<!doctype html>
 <html lang="en">
@@ -29,7 +29,7 @@ def page(project: str, found: Sequence[Watched]) -> str:
 """
 
 
-def _version(each: Watched) -> str:
+def _version(each: WatchedVersion) -> str:
     upto = show_time(each.windows[-1].end)
     watched = [name for name, made in each.watching.calibrations.items() if made.reason is None]
     incidents = _older(each.incidents[:-DRAWN]) + "".join(map(_incident, each.incidents[-DRAWN:]))

@@ -17,10 +17,10 @@ from headrace.define.label import BINARY, REGRESSION, Label
 from headrace.define.model import Model
 from headrace.drift.incident import ACKNOWLEDGED, CLOSED, Incident
 from headrace.drift.reference import Reference
-from headrace.drift.settings import Settings
+from headrace.drift.settings import WatchSettings
 from headrace.drift.statistics import reference_from
 from headrace.drift.watcher import Watching
-from headrace.drift.window import SCORE, Window, in_segment
+from headrace.drift.window import SCORE, DriftWindow, in_segment
 from headrace.evaluation.cells import Cells, Restated
 from headrace.evaluation.metrics import figures
 from headrace.evaluation.spreads import SpreadTable, references
@@ -28,9 +28,9 @@ from headrace.log.protocol import Log
 from headrace.log.range_read import between
 from headrace.log.record import Message
 from headrace.meaning.sums import Sums, total
-from headrace.models.registry import Registry
+from headrace.models.registry import ModelRegistry
 from headrace.plan.model import Plan
-from headrace.spark.evaluation.outcome_sums import Cell
+from headrace.spark.evaluation.outcome_sums import CellKey
 from headrace.spark.evaluation.spreads import TENTHS, merged
 from headrace.topics import INCIDENTS
 
@@ -40,7 +40,7 @@ KNOWN = 0.9
 """So much of a window must have closed before its error is judged."""
 
 
-class Done(NamedTuple):
+class IncidentAction(NamedTuple):
     """What somebody did about an incident, and after which window."""
 
     incident: str
@@ -52,7 +52,7 @@ class Done(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedVersion:
     """A version of a model, as it stands.
 
     Parameters
@@ -65,7 +65,7 @@ class Watched:
 
     model: Model
     version: int
-    windows: Sequence[Window]
+    windows: Sequence[DriftWindow]
     watching: Watching
 
     @property
@@ -82,7 +82,7 @@ def watched_models(plan: Plan, config: Config) -> tuple[Model, ...]:
     return tuple(model for model in scoring if model.name in chosen)
 
 
-def has_version(registry: Registry, model: Model) -> bool:
+def has_version(registry: ModelRegistry, model: Model) -> bool:
     """Whether a model that is declared has a version that can be read."""
     return bool(references(registry, model))
 
@@ -97,7 +97,7 @@ def _labels_of(plan: Plan, model: Model) -> list[Label]:
     return [label for label in plan.labels if label.model.name == model.name]
 
 
-def watch(plan: Plan, config: Config, log: Log, registry: Registry, model: Model) -> list[Watched]:
+def watch(plan: Plan, config: Config, log: Log, registry: ModelRegistry, model: Model) -> list[WatchedVersion]:
     """Every version of a model that has made predictions."""
     table, cells = spread_table(plan, config, model), {each: Cells(config, each) for each in _labels_of(plan, model)}
     # What labels have not reached is left for later, and so are predictions that they were not joined with yet:
@@ -120,24 +120,24 @@ def _watched(
     model: Model,
     version: int,
     known: Mapping[str, Reference],
-    labels: Mapping[Label, Mapping[Cell, Restated]],
-    windows: Sequence[Window],
-    done: Sequence[Done],
-) -> Watched:
+    labels: Mapping[Label, Mapping[CellKey, Restated]],
+    windows: Sequence[DriftWindow],
+    done: Sequence[IncidentAction],
+) -> WatchedVersion:
     settings = settings_of(config, list(labels))
     count = settings.reference if isinstance(settings.reference, int) else len(windows)
     scores = merged(window.columns[SCORE] for window in windows[:count] if SCORE in window.columns)
     watching = Watching(model.name, version, {**known, SCORE: reference_from(scores, TENTHS)}, settings)
     errors = _errors(config, labels, version, windows)
-    told = [Window(each.start, each.end, each.columns, errors.get(each.start, {})) for each in windows]
+    told = [DriftWindow(each.start, each.end, each.columns, errors.get(each.start, {})) for each in windows]
     waiting = sorted(done, key=lambda each: (each.after, each.when))
     for window in told:
         watching.feed([window])
         waiting = _apply(watching, waiting, window.end)
-    return Watched(model, version, told, watching)
+    return WatchedVersion(model, version, told, watching)
 
 
-def _apply(watching: Watching, waiting: list[Done], upto: int) -> list[Done]:
+def _apply(watching: Watching, waiting: list[IncidentAction], upto: int) -> list[IncidentAction]:
     """What people did after windows that have been fed by now; the rest waits."""
     known = {incident.id for incident in watching.incidents}
     for each in [each for each in waiting if each.after <= upto and each.incident in known]:
@@ -147,11 +147,11 @@ def _apply(watching: Watching, waiting: list[Done], upto: int) -> list[Done]:
     return waiting
 
 
-def settings_of(config: Config, labels: Sequence[Label]) -> Settings:
+def settings_of(config: Config, labels: Sequence[Label]) -> WatchSettings:
     """How a project's models are watched."""
     held = config.drift
     after = min((min(held.labels_after, label.horizon) for label in labels), default=0)
-    return Settings(
+    return WatchSettings(
         length=held.window,
         reference=max(1, held.reference // held.window),
         false_alarms_per_month=held.false_alarms_per_month,
@@ -165,7 +165,7 @@ def settings_of(config: Config, labels: Sequence[Label]) -> Settings:
 
 
 def _errors(
-    config: Config, labels: Mapping[Label, Mapping[Cell, Restated]], version: int, windows: Sequence[Window]
+    config: Config, labels: Mapping[Label, Mapping[CellKey, Restated]], version: int, windows: Sequence[DriftWindow]
 ) -> dict[int, dict[str, tuple[float, float]]]:
     """By the start of each window, what labels say of the model's error, once most of it is known."""
     found: dict[int, dict[str, tuple[float, float]]] = {}
@@ -198,16 +198,16 @@ def under_way(incident: Incident) -> bool:
     return incident.state != CLOSED and incident.recovered is None
 
 
-def what_was_done(config: Config, log: Log) -> list[Done]:
+def what_was_done(config: Config, log: Log) -> list[IncidentAction]:
     """What people have done about incidents, in order."""
     topic = names(config).topic(INCIDENTS)
     if topic not in log.topics():
         return []
     records = between(log, topic, {}, log.end_offsets(topic))
-    return [Done(**json.loads(record.value)) for record in records if record.value]
+    return [IncidentAction(**json.loads(record.value)) for record in records if record.value]
 
 
-def do(config: Config, log: Log, done: Done) -> None:
+def do(config: Config, log: Log, done: IncidentAction) -> None:
     """Note what somebody does about an incident."""
     told = json.dumps(done._asdict()).encode()
     log.append_batch(names(config).topic(INCIDENTS), [Message(told, done.incident.encode())])

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 
 from headrace.evaluation.metrics import Figures
-from headrace.meaning.sums import Scores, Sums
+from headrace.meaning.sums import ScoreBin, Sums
 
 ASSUMES = "scores are calibrated, and what they depend on has not changed"
 ESTIMATED = ("positive_rate", "precision", "recall", "f1", "auc", "log_loss", "brier")
@@ -57,7 +57,7 @@ def beside(sums: Sums, realised: Figures) -> Figures:
     return told
 
 
-def _auc(scores: Mapping[int, Scores]) -> float | None:
+def _auc(scores: Mapping[int, ScoreBin]) -> float | None:
     """Of two predictions, one that is expected to be true and one that is not, how often the first scores higher."""
     yes = sum(each.total for each in scores.values())
     no = sum(each.count - each.total for each in scores.values())
@@ -71,13 +71,13 @@ def _auc(scores: Mapping[int, Scores]) -> float | None:
     return better / (yes * no)
 
 
-def _log_loss(each: Scores) -> float:
+def _log_loss(each: ScoreBin) -> float:
     mean = each.total / each.count
     entropy = sum(-share * math.log(share) for share in (mean, 1 - mean) if share > 0)
     return each.count * entropy
 
 
-def _brier(each: Scores) -> float:
+def _brier(each: ScoreBin) -> float:
     mean = each.total / each.count
     return each.count * mean * (1 - mean)
 

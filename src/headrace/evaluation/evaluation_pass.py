@@ -21,7 +21,7 @@ from headrace.lake.layout import SILVER
 from headrace.lake.location import look as tables_of
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
-from headrace.spark.evaluation.outcomes import Tables, changes, labels_without, seen_now
+from headrace.spark.evaluation.outcomes import EvaluationTables, changes, labels_without, seen_now
 from headrace.spark.progress import DECLARED
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ def take_a_look(
     return Looked(label, until, tuple(cells.restate(changed, now, number)))
 
 
-def _tables(config: Config, label: Label) -> Tables | None:
+def _tables(config: Config, label: Label) -> EvaluationTables | None:
     """The silver tables of both; None while one of them is not there."""
     both = [tables_of(config, stream).get(SILVER) for stream in (label.model.predictions, label.stream.base)]
     predictions, labels = both
-    return None if predictions is None or labels is None else Tables(predictions, labels)
+    return None if predictions is None or labels is None else EvaluationTables(predictions, labels)
 
 
 def _known_until(config: Config, log: Log, stream: Stream, silver: LakeTable, clock: Clock) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 from headrace.drift.interval import wilson
 from headrace.meaning.bins import quantile
 from headrace.meaning.outcome import CORRECTED, DEFAULTED, LABELLED, OPEN, STATES
-from headrace.meaning.sums import Scores, Sums
+from headrace.meaning.sums import ScoreBin, Sums
 
 Z = 1.959964
 CALIBRATION = 10
@@ -76,10 +76,10 @@ def _decisions(decided: Mapping[str, int]) -> Figures:
     return told
 
 
-def auc(scores: Mapping[int, Scores]) -> tuple[float | None, float | None]:
+def auc(scores: Mapping[int, ScoreBin]) -> tuple[float | None, float | None]:
     """The area under the ROC curve, and how far it can be from the exact one; None with one class only.
 
-    >>> auc({1: Scores(no=2), 2: Scores(no=1, yes=1), 3: Scores(yes=1)})
+    >>> auc({1: ScoreBin(no=2), 2: ScoreBin(no=1, yes=1), 3: ScoreBin(yes=1)})
     (0.9166666666666666, 0.08333333333333333)
     """
     yes, no = sum(each.yes for each in scores.values()), sum(each.no for each in scores.values())
@@ -93,10 +93,10 @@ def auc(scores: Mapping[int, Scores]) -> tuple[float | None, float | None]:
     return (better + tied / 2) / (yes * no), tied / 2 / (yes * no)
 
 
-def pr_auc(scores: Mapping[int, Scores]) -> float | None:
+def pr_auc(scores: Mapping[int, ScoreBin]) -> float | None:
     """The average precision, a bin's predictions being accepted together; None without a positive.
 
-    >>> pr_auc({1: Scores(no=2), 2: Scores(no=1, yes=1), 3: Scores(yes=1)})
+    >>> pr_auc({1: ScoreBin(no=2), 2: ScoreBin(no=1, yes=1), 3: ScoreBin(yes=1)})
     0.8333333333333333
     """
     yes = sum(each.yes for each in scores.values())
@@ -120,14 +120,14 @@ def _auc_interval(area: float | None, yes: int, no: int) -> tuple[float, float] 
     return max(0.0, area - reach), min(1.0, area + reach)
 
 
-def calibration(scores: Mapping[int, Scores]) -> list[Figures]:
+def calibration(scores: Mapping[int, ScoreBin]) -> list[Figures]:
     """In bins of equal width: how many there were, what was said on average, and how often it was so.
 
     A fine bin goes as a whole where the mean of its scores is.
     """
-    held = [Scores() for _ in range(CALIBRATION)]
+    held = [ScoreBin() for _ in range(CALIBRATION)]
     for each in scores.values():
-        known = Scores(no=each.no, yes=each.yes, no_sum=each.no_sum, yes_sum=each.yes_sum)
+        known = ScoreBin(no=each.no, yes=each.yes, no_sum=each.no_sum, yes_sum=each.yes_sum)
         if known.count:
             at = min(CALIBRATION - 1, int(known.total / known.count * CALIBRATION))
             held[at] = held[at] + known

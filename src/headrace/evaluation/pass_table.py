@@ -36,7 +36,7 @@ COLUMNS = {
 }
 
 
-class Looks:
+class PassTable:
     """The looks that were taken at one thing.
 
     Parameters

@@ -14,7 +14,7 @@ from headrace.evaluation.cells import Cells, Restated
 from headrace.evaluation.estimate import ASSUMES, beside
 from headrace.evaluation.metrics import Figures, figures
 from headrace.meaning.sums import Sums, total
-from headrace.spark.evaluation.outcome_sums import Cell
+from headrace.spark.evaluation.outcome_sums import CellKey
 
 MOVED = ("count", "coverage", "positive_rate", "precision", "recall", "auc", "log_loss", "brier", "mae", "rmse")
 """The figures whose restatements are told."""
@@ -68,8 +68,8 @@ def _closed(each: Restated, label: Label, until: int) -> bool:
 def _by(
     label: Label,
     restated: Iterable[Restated],
-    wanted: Callable[[Cell], bool],
-    group: Callable[[Cell], tuple[Any, ...]],
+    wanted: Callable[[CellKey], bool],
+    group: Callable[[CellKey], tuple[Any, ...]],
 ) -> list[dict[str, Any]]:
     """Figures of the windows taken together, of each version, or of each segment of one."""
     found: dict[tuple[Any, ...], list[Sums]] = {}
@@ -88,9 +88,9 @@ def _told(label: Label, sums: Sums, *, estimated: bool) -> Figures:
     return told | {"estimate": beside(sums, told)} if estimated and label.kind == BINARY else told
 
 
-def _by_cell(history: Iterable[Restated]) -> dict[Cell, list[Restated]]:
+def _by_cell(history: Iterable[Restated]) -> dict[CellKey, list[Restated]]:
     """What was said of each cell, in order."""
-    found: dict[Cell, list[Restated]] = {}
+    found: dict[CellKey, list[Restated]] = {}
     for each in history:
         found.setdefault(each.cell, []).append(each)
     return {cell: found[cell] for cell in sorted(found)}

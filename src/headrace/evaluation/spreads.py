@@ -11,13 +11,13 @@ from headrace.config.config import Config
 from headrace.define.model import Model
 from headrace.drift.reference import Reference, references_of
 from headrace.drift.statistics import Statistics
-from headrace.drift.window import SCORE, Window
+from headrace.drift.window import SCORE, DriftWindow
 from headrace.errors import HeadraceError
-from headrace.evaluation.pass_table import SAID, SEEN, Looks
+from headrace.evaluation.pass_table import SAID, SEEN, PassTable
 from headrace.lake.imports import positions
 from headrace.lake.layout import SILVER
 from headrace.lake.location import look
-from headrace.models.registry import Registry
+from headrace.models.registry import ModelRegistry
 from headrace.spark.evaluation.outcomes import added_since
 from headrace.spark.evaluation.spreads import OffsetRange, merged, score_reference, spreads
 
@@ -44,9 +44,9 @@ class SpreadTable:
     def __init__(self, config: Config, model: Model, names: Sequence[str] = ()) -> None:
         self._config, self._model, self._names = config, model, names
         self._length = config.drift.window
-        self._looks = Looks(config, f"model.{model.name}")
+        self._looks = PassTable(config, f"model.{model.name}")
 
-    def look(self, session: SparkSession, registry: Registry) -> int:
+    def look(self, session: SparkSession, registry: ModelRegistry) -> int:
         """Take in the predictions that have come to the lake since the last look; how many windows they are in."""
         silver = look(self._config, self._model.predictions).get(SILVER)
         if silver is None:
@@ -76,7 +76,7 @@ class SpreadTable:
         self._looks.append(rows, msgspec.json.encode(now).decode(), number)
         return len(found)
 
-    def windows(self, version: int, last: int | None = None) -> list[Window]:
+    def windows(self, version: int, last: int | None = None) -> list[DriftWindow]:
         """The windows of a version, in order, as looks found them up to the one of this number."""
         upto = "" if last is None else f" AND look <= {last}"
         parts: dict[int, dict[str, list[Statistics]]] = {}
@@ -84,7 +84,7 @@ class SpreadTable:
             held = msgspec.json.decode(row["told"], type=Statistics)
             parts.setdefault(row["window"], {}).setdefault(row["part"], []).append(held)
         return [
-            Window(start, start + self._length, {name: merged(held) for name, held in columns.items()})
+            DriftWindow(start, start + self._length, {name: merged(held) for name, held in columns.items()})
             for start, columns in sorted(parts.items())
         ]
 
@@ -98,7 +98,7 @@ def _inside(spread: Spread, offsets: Mapping[int, int]) -> bool:
     return all(offset <= offsets.get(partition, 0) for partition, offset in spread.positions.items())
 
 
-def references(registry: Registry, model: Model) -> dict[int, dict[str, Reference]]:
+def references(registry: ModelRegistry, model: Model) -> dict[int, dict[str, Reference]]:
     """Of each version of a model, how its columns were spread when it was trained, and bins for its scores.
 
     A model that is declared and has no version yet has none.

@@ -5,8 +5,8 @@ serving, `.spark()` for the engine, `.text` for fingerprints and people. A faili
 cast, overflow) is null everywhere. Importing this loads no parser; the first `parse` does.
 """
 
-from headrace.expression.column import Column
+from headrace.expression.column import ColumnType
 from headrace.expression.excerpt import underlined
 from headrace.expression.expression import Expression, both, either, field, literal, parse, when
 
-__all__ = ["Column", "Expression", "both", "either", "field", "literal", "parse", "underlined", "when"]
+__all__ = ["ColumnType", "Expression", "both", "either", "field", "literal", "parse", "underlined", "when"]

@@ -11,12 +11,12 @@ from headrace.types.field_types import Type
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnType:
     """The type of a column, and whether it may be null.
 
     >>> from headrace.types.field_types import Integer
-    >>> Column(Integer(), nullable=True)
-    Column(type=Integer(), nullable=True)
+    >>> ColumnType(Integer(), nullable=True)
+    ColumnType(type=Integer(), nullable=True)
     """
 
     type: Type

@@ -17,7 +17,7 @@ from headrace.errors import ExpressionError, shown
 from headrace.expression import logic, operation
 from headrace.expression.cast import rescale
 from headrace.expression.coerce import digits_of
-from headrace.expression.column import Column
+from headrace.expression.column import ColumnType
 from headrace.expression.node import Call, Literal, Name, Node, article, mistyped, names, plain
 from headrace.expression.numeric import finite
 from headrace.types.field_types import LARGEST_INTEGER, SMALLEST_INTEGER, Boolean, Decimal, Float, Integer, String, Type
@@ -90,7 +90,7 @@ def _substituted(node: Node, mapping: Mapping[str, Expression]) -> Node:
     return node
 
 
-def parse(text: str, columns: Mapping[str, Column]) -> Expression:
+def parse(text: str, columns: Mapping[str, ColumnType]) -> Expression:
     """Read an SQL expression over some columns, or refuse it.
 
     Parameters
@@ -102,7 +102,7 @@ def parse(text: str, columns: Mapping[str, Column]) -> Expression:
 
     Examples
     --------
-    >>> total = parse("price*qty", {"price": Column(Float()), "qty": Column(Integer())})
+    >>> total = parse("price*qty", {"price": ColumnType(Float()), "qty": ColumnType(Integer())})
     >>> total.text
     'price * CAST(qty AS DOUBLE)'
     """
@@ -111,10 +111,10 @@ def parse(text: str, columns: Mapping[str, Column]) -> Expression:
     return _ended(read(text, dict(columns)))
 
 
-def field(name: str, column: Column) -> Expression:
+def field(name: str, column: ColumnType) -> Expression:
     """A column on its own.
 
-    >>> field("card", Column(String())).spark()
+    >>> field("card", ColumnType(String())).spark()
     '`card`'
     """
     return Expression(Name(name, plain(column.type), column.nullable))
@@ -181,7 +181,7 @@ def either(first: Expression | None, second: Expression | None) -> Expression | 
 def when(condition: Expression | None, value: Expression) -> Expression:
     """The value where the condition is true, null elsewhere; None stands for no condition.
 
-    >>> when(field("paid", Column(Boolean())), literal(1)).text
+    >>> when(field("paid", ColumnType(Boolean())), literal(1)).text
     'CASE WHEN paid THEN 1 END'
     """
     return value if condition is None else _ended(logic.case([(condition.root, value.root)]))

@@ -13,7 +13,7 @@ from headrace.errors import ExpressionError, did_you_mean, shown
 from headrace.expression import comparison, functions, logic, nested, source, strings
 from headrace.expression.arithmetic import arithmetic, negative
 from headrace.expression.cast import cast
-from headrace.expression.column import Column
+from headrace.expression.column import ColumnType
 from headrace.expression.excerpt import excerpt, point_at
 from headrace.expression.grammar import parsed
 from headrace.expression.literals import moment, number, target
@@ -53,7 +53,7 @@ _HINTS = {
 }
 
 
-def read(text: str, columns: dict[str, Column]) -> Node:
+def read(text: str, columns: dict[str, ColumnType]) -> Node:
     """The tree of an expression over some columns, or a refusal."""
     node = _Reader(columns, text).node(parsed(source.checked(text)))
     if isinstance(node.type, Void):
@@ -67,7 +67,7 @@ def read(text: str, columns: dict[str, Column]) -> Node:
 class _Reader:
     """One pass over sqlglot's tree; a class for the columns, the text and the depth it keeps."""
 
-    def __init__(self, columns: dict[str, Column], text: str) -> None:
+    def __init__(self, columns: dict[str, ColumnType], text: str) -> None:
         self.columns, self.text, self.depth = columns, text, 0
 
     def node(self, tree: Any) -> Node:
@@ -231,7 +231,7 @@ def _sql(tree: Any) -> str:
         return type(tree).__name__
 
 
-def _unknown(name: str, columns: dict[str, Column]) -> ExpressionError:
+def _unknown(name: str, columns: dict[str, ColumnType]) -> ExpressionError:
     if name.lower() in functions.CLOCKS:
         message = f"`{name}` is not part of expressions."
         return ExpressionError("unsupported-expression", message, got=shown(name), hint=functions.instead_of(name))

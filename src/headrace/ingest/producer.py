@@ -27,7 +27,7 @@ from headrace.codec.wire import SchemaIds
 from headrace.config.config import names
 from headrace.define.stream import Stream, find_stream
 from headrace.errors import DataError, HeadraceError, shown
-from headrace.ingest.send.buffer import Bounds, Buffer, Counts
+from headrace.ingest.send.buffer import Buffer, BufferBounds, BufferCounts
 from headrace.log.protocol import Log
 from headrace.log.record import Headers, Message, Position, sizes
 from headrace.meaning.message import MessageWriter
@@ -90,7 +90,7 @@ class Producer:
         block: Any = "5s",
         unchecked: bool = False,
     ) -> None:
-        bounds = Bounds(
+        bounds = BufferBounds(
             duration(linger, "the producer's linger", zero=True),
             _count("batch", batch),
             _count("buffer", buffer),
@@ -118,7 +118,7 @@ class Producer:
         atexit.register(self._leave)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> BufferCounts:
         """How many events are in the log, were refused, failed, and are under way."""
         return self._buffer.counts
 

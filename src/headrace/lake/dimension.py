@@ -30,7 +30,7 @@ _COMMIT = re.compile(r"[0-9]{20}\.json")
 
 
 @dataclass(frozen=True)
-class Place:
+class DimensionLocation:
     """Where the table of a dimension is, and what reaches it; options are never shown."""
 
     dimension: Dimension
@@ -38,7 +38,7 @@ class Place:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def place_of(config: Config, dimension: Dimension) -> Place:
+def place_of(config: Config, dimension: Dimension) -> DimensionLocation:
     """Where a project has the table of a dimension: a path is taken from the project's folder.
 
     >>> import headrace as hr
@@ -50,11 +50,11 @@ def place_of(config: Config, dimension: Dimension) -> Place:
     'shop/m.parquet'
     """
     if "://" in dimension.path:
-        return Place(dimension, dimension.path.rstrip("/"), resolved(config.lake.options, os.environ))
-    return Place(dimension, str(config.root / dimension.path))
+        return DimensionLocation(dimension, dimension.path.rstrip("/"), resolved(config.lake.options, os.environ))
+    return DimensionLocation(dimension, str(config.root / dimension.path))
 
 
-def look(place: Place) -> str:
+def look(place: DimensionLocation) -> str:
     """What changes when a table does: a digest of a Delta table's newest commit, or of all files of Parquet."""
     with _reading(place):
         log = _delta_log(place)
@@ -62,7 +62,7 @@ def look(place: Place) -> str:
         return _digest(commits[-1:] or log or _files(place))
 
 
-def read(place: Place, version: str | None = None) -> DimensionTable:
+def read(place: DimensionLocation, version: str | None = None) -> DimensionTable:
     """All of a table, if it is what the dimension says.
 
     Parameters
@@ -83,7 +83,7 @@ def read(place: Place, version: str | None = None) -> DimensionTable:
 
 
 @contextmanager
-def _reading(place: Place) -> Iterator[None]:
+def _reading(place: DimensionLocation) -> Iterator[None]:
     """Turns what Arrow and deltalake say of a table that cannot be read into an error that names it."""
     import pyarrow as pa
     from deltalake.exceptions import DeltaError
@@ -97,7 +97,7 @@ def _reading(place: Place) -> Iterator[None]:
         raise DataError("bad-dimension", message, got=got, hint=hint, where=place.dimension.path) from error
 
 
-def _delta_log(place: Place) -> list[fs.FileInfo]:
+def _delta_log(place: DimensionLocation) -> list[fs.FileInfo]:
     """The log of a Delta table in order; nothing when it is no Delta table."""
     from pyarrow import fs
 
@@ -108,13 +108,13 @@ def _delta_log(place: Place) -> list[fs.FileInfo]:
     return sorted(found, key=lambda each: each.base_name)
 
 
-def _opened(place: Place) -> tuple[fs.FileSystem, str]:
+def _opened(place: DimensionLocation) -> tuple[fs.FileSystem, str]:
     from headrace.lake.files import filesystem
 
     return filesystem(place.address, place.options)
 
 
-def _read_delta(place: Place, version: str | None) -> tuple[list[pa.Table], str]:
+def _read_delta(place: DimensionLocation, version: str | None) -> tuple[list[pa.Table], str]:
     from deltalake import DeltaTable
     from pyarrow import fs
     from pyarrow.dataset import ParquetReadOptions
@@ -130,7 +130,7 @@ def _read_delta(place: Place, version: str | None) -> tuple[list[pa.Table], str]
     return [dataset.to_table(columns=columns)], f"{table.metadata().id}@{table.version()}"
 
 
-def _files(place: Place) -> list[fs.FileInfo]:
+def _files(place: DimensionLocation) -> list[fs.FileInfo]:
     """The files of a table in a stable order; those that begin with a dot or an underscore are not data."""
     from pyarrow import fs
 
@@ -158,7 +158,7 @@ def _digest(files: Sequence[fs.FileInfo]) -> str:
     return digest.hexdigest()
 
 
-def _read_files(place: Place) -> tuple[list[pa.Table], str]:
+def _read_files(place: DimensionLocation) -> tuple[list[pa.Table], str]:
     files = _files(place)
     told = _digest(files)
     found = [_read_file(place, each.path) for each in files]
@@ -169,7 +169,7 @@ def _read_files(place: Place) -> tuple[list[pa.Table], str]:
     return found, told
 
 
-def _read_file(place: Place, path: str) -> pa.Table:
+def _read_file(place: DimensionLocation, path: str) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

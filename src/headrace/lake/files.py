@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from headrace.codec.json.rules import LATEST
-from headrace.lake.layout import Shape
+from headrace.lake.layout import TableLayout
 
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 64 * 1024 * 1024
@@ -41,7 +41,9 @@ class DataFile:
 class DayWriter:
     """Writes batches of a table into one file per day, whose name begins with the name of the batch."""
 
-    def __init__(self, root: str, shape: Shape, options: Mapping[str, str] | None = None, batch: str = "") -> None:
+    def __init__(
+        self, root: str, shape: TableLayout, options: Mapping[str, str] | None = None, batch: str = ""
+    ) -> None:
         self._shape, self._batch = shape, batch
         self._files, self._root = filesystem(root, options)
         self._open: dict[str, _DayFile] = {}
@@ -76,7 +78,7 @@ class _DayFile:
     full: str
     path: str
     day: str
-    shape: Shape
+    shape: TableLayout
     waiting: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)

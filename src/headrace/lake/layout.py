@@ -54,7 +54,7 @@ by the first and told from contradictions by the second."""
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableLayout:
     """The columns of a table as Arrow has them, which one is the day, from what, and which have statistics."""
 
     schema: pa.Schema
@@ -63,16 +63,16 @@ class Shape:
     statistics: tuple[str, ...]
 
 
-def bronze_shape() -> Shape:
+def bronze_shape() -> TableLayout:
     """The shape of every bronze table."""
     import pyarrow as pa
 
-    return Shape(
+    return TableLayout(
         pa.schema(_arrow(BRONZE_COLUMNS)), BRONZE_DAY, "arrived_at", ("partition", "offset", "arrived_at", "event_time")
     )
 
 
-def silver_shape(stream: Stream) -> Shape:
+def silver_shape(stream: Stream) -> TableLayout:
     """The shape of a stream's silver table: its fields, then what `SILVER_COLUMNS` adds.
 
     >>> import headrace as hr
@@ -86,7 +86,7 @@ def silver_shape(stream: Stream) -> Shape:
 
     fields = [(field.name, _nullable(arrow_type(field.type))) for field in stream.schema]
     schema = pa.schema([*fields, *_arrow(SILVER_COLUMNS)])
-    return Shape(schema, SILVER_DAY, stream.event_time, (stream.event_time, "_arrived_at", "_offset"))
+    return TableLayout(schema, SILVER_DAY, stream.event_time, (stream.event_time, "_arrived_at", "_offset"))
 
 
 def _arrow(columns: dict[str, str]) -> list[tuple[str, pa.DataType]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from headrace.disk import translated
 from headrace.errors import DataError, MachineError, shown
 from headrace.lake.files import DataFile
-from headrace.lake.layout import Shape
+from headrace.lake.layout import TableLayout
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +87,7 @@ class LakeTable:
     """
 
     def __init__(
-        self, uri: str, shape: Shape, options: Mapping[str, str] | None = None, *, table: DeltaTable | None = None
+        self, uri: str, shape: TableLayout, options: Mapping[str, str] | None = None, *, table: DeltaTable | None = None
     ) -> None:
         self.uri, self.shape, self.options = uri, shape, dict(options or {})
         if table is not None:
@@ -99,7 +99,7 @@ class LakeTable:
 
     @classmethod
     def there(
-        cls, uri: str, shape: Shape, options: Mapping[str, str] | None = None, version: int | None = None
+        cls, uri: str, shape: TableLayout, options: Mapping[str, str] | None = None, version: int | None = None
     ) -> Self | None:
         """The table as it is, or None when it is not there: looking creates nothing and adds no column.
 

@@ -24,16 +24,16 @@ ROWS = 131_072
 
 
 @dataclass
-class Left:
+class UncountedRecords:
     """What was not counted: copies of an event, and records whose arrival is only assumed."""
 
     copies: int = 0
     assumed: int = 0
 
 
-def read(bronze: LakeTable, delays: Delays) -> Left:
+def read(bronze: LakeTable, delays: Delays) -> UncountedRecords:
     """Add all of a bronze table to the delays; says what was left out."""
-    left = Left()
+    left = UncountedRecords()
     with reading(bronze.uri):
         for uri in bronze.files():
             files, path = filesystem(uri, bronze.options)
@@ -43,7 +43,7 @@ def read(bronze: LakeTable, delays: Delays) -> Left:
     return left
 
 
-def _add(batch: pa.RecordBatch, delays: Delays, left: Left) -> None:
+def _add(batch: pa.RecordBatch, delays: Delays, left: UncountedRecords) -> None:
     verdict, happened = batch.column("verdict"), batch.column("event_time")
     copy = pc.or_(pc.equal(verdict, "duplicate"), pc.is_valid(batch.column("first_offset")))
     assumed = pc.fill_null(pc.starts_with(batch.column("arrival"), ASSUMED), False)

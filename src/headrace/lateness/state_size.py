@@ -60,7 +60,7 @@ class TileCost:
 
 
 @dataclass(frozen=True)
-class State:
+class StateEstimate:
     """An estimate of rows and bytes."""
 
     identities: int
@@ -97,7 +97,7 @@ class StateModel:
     skew: int
     tile_sets: tuple[TileCost, ...]
 
-    def state(self, lateness: int) -> State:
+    def state(self, lateness: int) -> StateEstimate:
         """What a lateness would cost."""
         held = lateness + self.skew + SPREAD
         events = self.delays.rate(held) * held / SECOND
@@ -107,7 +107,7 @@ class StateModel:
             identities, identity_bytes = identities + rows, identity_bytes + rows * cost.identity_bytes
             pairs = events if cost.keys is None else min(events, cost.keys * (held // cost.grain + 1))
             tiles, tile_bytes = tiles + pairs, tile_bytes + pairs * cost.tile_bytes
-        return State(round(identities), round(identity_bytes), round(tiles), round(tile_bytes))
+        return StateEstimate(round(identities), round(identity_bytes), round(tiles), round(tile_bytes))
 
     def longest(self, budget: int) -> int | None:
         """The longest lateness, to the second and up to a year, whose state fits in a budget; None when none does."""

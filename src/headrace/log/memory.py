@@ -14,7 +14,7 @@ from headrace.clock import Clock, SystemClock
 from headrace.log.base import LogBase
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
-from headrace.log.read_slice import Span
+from headrace.log.read_slice import OffsetSpan
 from headrace.log.record import Message, Position, Record, sizes
 from headrace.log.topic import FOREVER, Retention, Topic, agree, check_limit, check_name, check_offset, unknown
 
@@ -129,10 +129,10 @@ class MemoryLog(LogBase):
                 taken.append(record)
         return taken
 
-    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[Span]:
+    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[OffsetSpan]:
         """See `slice.Spanned`; every record is a span."""
         return [
-            Span(record.arrived_at, partition, record.offset, record.offset + 1)
+            OffsetSpan(record.arrived_at, partition, record.offset, record.offset + 1)
             for record in self.read(topic, partition, offset, limit=limit)
         ]
 

@@ -20,7 +20,7 @@ LAST = 1 << 43
 """Milliseconds: the year 2248, after everything."""
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """Offsets [base, next) of one partition that arrived at one time."""
 
     arrived_at: int
@@ -33,7 +33,7 @@ class Span(NamedTuple):
 class Spanned(Protocol):
     """A log that knows the arrival times of its offsets without reading the records."""
 
-    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[Span]:
+    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[OffsetSpan]:
         """Spans with something at or past `offset`, in order; empty at the end offset."""
         ...
 
@@ -117,7 +117,7 @@ def _by_time(log: Log, topic: str, start: Offsets, end: Offsets, most: int) -> d
     return below
 
 
-def _walk(log: Spanned, topic: str, partition: int, offset: int, end: int) -> Iterator[Span]:
+def _walk(log: Spanned, topic: str, partition: int, offset: int, end: int) -> Iterator[OffsetSpan]:
     while offset < end:
         spans = log.spans(topic, partition, offset, limit=SPANS)
         for span in spans:

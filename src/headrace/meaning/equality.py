@@ -12,11 +12,11 @@ from typing import Any
 from headrace.define.view import Feature, View
 from headrace.meaning.event import Event
 from headrace.meaning.exact import Key, Mode, Moment, is_known
-from headrace.meaning.reference import Outcome
+from headrace.meaning.reference import ReferenceResult
 
 
 def differences(
-    outcome: Outcome, view: View, key: Key, moment: Moment, found: Mapping[str, Any], mode: Mode = "as_known"
+    outcome: ReferenceResult, view: View, key: Key, moment: Moment, found: Mapping[str, Any], mode: Mode = "as_known"
 ) -> list[str]:
     """The features whose value is not what the reference says, each with both values."""
     expected = outcome.values(view, key, moment, mode)

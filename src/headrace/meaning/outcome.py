@@ -21,7 +21,7 @@ STATES = (LABELLED, CORRECTED, DEFAULTED, OPEN)
 Truth = bool | float
 
 
-class Told(NamedTuple):
+class LabelEvent(NamedTuple):
     """A label.
 
     Parameters
@@ -42,7 +42,7 @@ class Told(NamedTuple):
     value: Truth
 
 
-class Outcome(NamedTuple):
+class PredictionOutcome(NamedTuple):
     """What is known of a prediction.
 
     Parameters
@@ -61,7 +61,9 @@ class Outcome(NamedTuple):
     contradicted: bool = False
 
 
-def outcome(at: int, labels: Iterable[Told], known_until: int, horizon: int, default: Truth | None = None) -> Outcome:
+def outcome(
+    at: int, labels: Iterable[LabelEvent], known_until: int, horizon: int, default: Truth | None = None
+) -> PredictionOutcome:
     """What is known of a prediction, from the labels that name its event.
 
     Parameters
@@ -73,10 +75,10 @@ def outcome(at: int, labels: Iterable[Told], known_until: int, horizon: int, def
 
     Examples
     --------
-    >>> told = [Told("p1", 50, (60, 0, 1), False), Told("p1", 80, (90, 0, 2), True)]
+    >>> told = [LabelEvent("p1", 50, (60, 0, 1), False), LabelEvent("p1", 80, (90, 0, 2), True)]
     >>> outcome(10, told, 70, horizon=100), outcome(10, told, 95, horizon=100)
     (Outcome(state='labelled', truth=False, delay=50, contradicted=False), \
-Outcome(state='corrected', truth=True, delay=50, contradicted=False))
+PredictionOutcome(state='corrected', truth=True, delay=50, contradicted=False))
     >>> outcome(10, [], 95, horizon=100).state, outcome(10, [], 110, horizon=100, default=False)
     ('open', Outcome(state='defaulted', truth=False, delay=None, contradicted=False))
     """
@@ -85,13 +87,13 @@ Outcome(state='corrected', truth=True, delay=50, contradicted=False))
         key=lambda each: (each.happened, each.place),
     )
     if not known:
-        return Outcome(DEFAULTED, default) if known_until >= at + horizon else Outcome(OPEN, None)
+        return PredictionOutcome(DEFAULTED, default) if known_until >= at + horizon else PredictionOutcome(OPEN, None)
     last = {each.happened: each.value for each in known}
     state = CORRECTED if len(set(last.values())) > 1 else LABELLED
     delay = max(0, min(each.place[0] for each in known) - at)
-    return Outcome(state, known[-1].value, delay, _contradicted(known))
+    return PredictionOutcome(state, known[-1].value, delay, _contradicted(known))
 
 
-def _contradicted(known: Sequence[Told]) -> bool:
+def _contradicted(known: Sequence[LabelEvent]) -> bool:
     """Whether labels of one moment say different things."""
     return len({(each.happened, each.value) for each in known}) > len({each.happened for each in known})

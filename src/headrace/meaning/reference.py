@@ -2,8 +2,8 @@
 
 No Spark, no tiles, no sketches: records are judged (`meaning.verdict`), and a value is computed from the single events
 that count, exactly as the definition says (`meaning.exact`). Every engine mode and the serving path are held to this
-file; when they differ, one of them is wrong. Tiles are given too (`Outcome.tiles`), so that engines can be compared
-column by column.
+file; when they differ, one of them is wrong. Tiles are given too (`ReferenceResult.tiles`), so that engines can be
+compared column by column.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headrace.meaning.verdict import DEAD, Judgement, count_verdicts, judge
 from headrace.plan.model import Plan, TileSet
 
 
-class Outcome:
+class ReferenceResult:
     """What a list of records means under a plan."""
 
     def __init__(self, plan: Plan, records: Iterable[Record]) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from headrace.clock import SECOND
 from headrace.meaning.bins import score_bin, size_bin
-from headrace.meaning.outcome import Outcome
+from headrace.meaning.outcome import PredictionOutcome
 
 LEAST = 1e-15
 """A score is taken for at least so far from 0 and 1 in the log loss, as libraries do."""
@@ -22,11 +22,11 @@ NOTHING = 1e-9
 """Less than any score is left when as much is taken away as was added, in whatever order."""
 
 
-class Scores(msgspec.Struct, frozen=True):
+class ScoreBin(msgspec.Struct, frozen=True):
     """The predictions of one bin of scores: how many there are, and the sum of their scores, by what is true.
 
-    >>> Scores(no=1, no_sum=0.2) + Scores(yes=2, yes_sum=0.5)
-    Scores(open=0, no=1, yes=2, open_sum=0.0, no_sum=0.2, yes_sum=0.5)
+    >>> ScoreBin(no=1, no_sum=0.2) + ScoreBin(yes=2, yes_sum=0.5)
+    ScoreBin(open=0, no=1, yes=2, open_sum=0.0, no_sum=0.2, yes_sum=0.5)
     """
 
     open: int = 0
@@ -36,8 +36,8 @@ class Scores(msgspec.Struct, frozen=True):
     no_sum: float = 0.0
     yes_sum: float = 0.0
 
-    def __add__(self, other: Scores) -> Scores:
-        return Scores(
+    def __add__(self, other: ScoreBin) -> ScoreBin:
+        return ScoreBin(
             *(a + b for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))
         )
 
@@ -87,7 +87,7 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[str, int] = {}
     contradicted: int = 0
     unusable: int = 0
-    scores: dict[int, Scores] = {}
+    scores: dict[int, ScoreBin] = {}
     decided: dict[str, int] = {}
     decided_sum: dict[str, float] = {}
     losses: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
@@ -145,10 +145,10 @@ def _there(counts: Mapping[Any, int]) -> dict[Any, int]:
     return {key: counts[key] for key in sorted(counts) if counts[key]}
 
 
-def of_prediction(score: float, decision: bool | None, known: Outcome, *, binary: bool) -> Sums:
+def of_prediction(score: float, decision: bool | None, known: PredictionOutcome, *, binary: bool) -> Sums:
     """The sums of a single prediction.
 
-    >>> of_prediction(0.25, False, Outcome("open", None), binary=True).decided
+    >>> of_prediction(0.25, False, PredictionOutcome("open", None), binary=True).decided
     {'no/open': 1}
     """
     delays = {} if known.delay is None else {size_bin(known.delay / SECOND): 1}
@@ -158,7 +158,11 @@ def of_prediction(score: float, decision: bool | None, known: Outcome, *, binary
     if not 0.0 <= score <= 1.0:
         return Sums(**told, unusable=1)
     truth = None if known.truth is None else bool(known.truth)
-    held = {None: Scores(1, 0, 0, score), False: Scores(0, 1, 0, 0.0, score), True: Scores(0, 0, 1, 0.0, 0.0, score)}
+    held = {
+        None: ScoreBin(1, 0, 0, score),
+        False: ScoreBin(0, 1, 0, 0.0, score),
+        True: ScoreBin(0, 0, 1, 0.0, 0.0, score),
+    }
     which = cell_of(decision, truth)
     return Sums(
         **told,
@@ -188,7 +192,7 @@ def losses(score: float, truth: bool) -> tuple[float, float, float, float]:
     return log, log * log, squared, squared * squared
 
 
-def _regression(score: float, known: Outcome) -> dict[str, Any]:
+def _regression(score: float, known: PredictionOutcome) -> dict[str, Any]:
     if known.truth is None or not math.isfinite(score):
         return {"unusable": int(not math.isfinite(score))}
     error, truth = score - float(known.truth), float(known.truth)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.clock import SECOND, parse_timestamp
-from headrace.codec.json.read import Decoded, Fault
+from headrace.codec.json.read import Decoded, RecordFault
 from headrace.codec.json.rules import EARLIEST, LATEST
 from headrace.codec.wire import SchemaIds, decoder
 from headrace.define.stream import Stream
@@ -111,7 +111,7 @@ def row_checker(stream: Stream) -> Callable[[Decoded], Decoded]:
         if row is not None:
             for reason, holds in checks:
                 if holds(row) is False:
-                    return Decoded(row, Fault("invalid", reason))
+                    return Decoded(row, RecordFault("invalid", reason))
         return decoded
 
     return check_row

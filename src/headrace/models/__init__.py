@@ -8,22 +8,22 @@ Libraries that hold models are imported when a model of theirs is loaded.
 """
 
 from headrace.models.breaker import Breaker
-from headrace.models.columns import Column, differences, fingerprint
+from headrace.models.columns import ModelColumn, differences, fingerprint
 from headrace.models.lineup import Lineup, Lineups, Seat
 from headrace.models.manifest import Manifest, Output
-from headrace.models.registry import Registry
-from headrace.models.roles import Change, Roles, chosen
+from headrace.models.registry import ModelRegistry
+from headrace.models.roles import RoleChange, Roles, chosen
 from headrace.models.scorer import Scorer
 
 __all__ = [
     "Breaker",
-    "Change",
-    "Column",
     "Lineup",
     "Lineups",
     "Manifest",
+    "ModelColumn",
+    "ModelRegistry",
     "Output",
-    "Registry",
+    "RoleChange",
     "Roles",
     "Scorer",
     "Seat",

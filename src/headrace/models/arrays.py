@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import DataError
-from headrace.models.columns import Column
+from headrace.models.columns import ModelColumn
 
 if TYPE_CHECKING:
     from headrace.models.predictors import Vector
@@ -33,11 +33,11 @@ def floats(name: str, values: Any, categories: Sequence[str] | None) -> Vector:
     return _numpy(_numbers(name, array))
 
 
-def plain(column: Column, values: Any) -> list[Any]:
+def plain(column: ModelColumn, values: Any) -> list[Any]:
     """A column as plain Python values: moments as microseconds, None for what is missing.
 
     >>> import numpy as np
-    >>> plain(Column("n", "integer", ""), np.array([1.0, np.nan]))
+    >>> plain(ModelColumn("n", "integer", ""), np.array([1.0, np.nan]))
     [1, None]
     """
     import pyarrow as pa

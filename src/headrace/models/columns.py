@@ -19,7 +19,7 @@ NUMBERS = ("integer", "float", "boolean", "timestamp", "decimal")
 TEXT = "string"
 
 
-class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ModelColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One input of a model.
 
     Parameters
@@ -40,7 +40,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def is_number(self) -> bool:
         """Whether its values are numbers as they are.
 
-        >>> Column("price", "decimal(10,2)", "").is_number, Column("country", "string", "").is_number
+        >>> ModelColumn("price", "decimal(10,2)", "").is_number, ModelColumn("country", "string", "").is_number
         (True, False)
         """
         return self.type.partition("(")[0] in NUMBERS
@@ -51,10 +51,10 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.type == TEXT
 
 
-def fingerprint(columns: Iterable[Column]) -> str:
+def fingerprint(columns: Iterable[ModelColumn]) -> str:
     """Twelve hexadecimal digits in which order, names, types and definitions all count.
 
-    >>> a, b = Column("a", "integer", "1f"), Column("b", "float", "2e")
+    >>> a, b = ModelColumn("a", "integer", "1f"), ModelColumn("b", "float", "2e")
     >>> fingerprint([a, b]) == fingerprint([b, a])
     False
     """
@@ -62,11 +62,11 @@ def fingerprint(columns: Iterable[Column]) -> str:
     return hashlib.sha256(json.dumps(told, separators=(",", ":")).encode()).hexdigest()[:12]
 
 
-def differences(taken: Sequence[Column], given: Sequence[Column]) -> list[str]:
+def differences(taken: Sequence[ModelColumn], given: Sequence[ModelColumn]) -> list[str]:
     """How the columns that are given differ from those a model takes: a sentence for each difference.
 
-    >>> taken = [Column("n", "integer", "1f"), Column("spend", "float", "2e")]
-    >>> differences(taken, [Column("n", "float", "1f")])
+    >>> taken = [ModelColumn("n", "integer", "1f"), ModelColumn("spend", "float", "2e")]
+    >>> differences(taken, [ModelColumn("n", "float", "1f")])
     ["Column 'spend' is missing: the model takes it, and it is not given.", \
 "Column 'n' is given as float, and the model takes it as integer."]
     """
@@ -96,7 +96,7 @@ def name_differences(taken: Sequence[str], given: Sequence[str]) -> list[str]:
     >>> name_differences(["a"], ["a", "b"])
     ["Column 'b' is extra: it is given, and the model does not take it."]
     """
-    return differences([Column(name, "", "") for name in taken], [Column(name, "", "") for name in given])
+    return differences([ModelColumn(name, "", "") for name in taken], [ModelColumn(name, "", "") for name in given])
 
 
 def refuse_differences(sentences: Sequence[str], what: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from headrace.errors import HeadraceError
 from headrace.models.breaker import Breaker
 from headrace.models.manifest import Manifest
-from headrace.models.registry import Registry
+from headrace.models.registry import ModelRegistry
 from headrace.models.roles import CHALLENGER, CHAMPION, FALLBACK, SHADOW, KeyPart, Roles, chosen, fallback_from
 from headrace.models.scorer import Scorer
 
@@ -93,7 +93,7 @@ class Lineups(Generic[S]):
 
     def __init__(
         self,
-        registry: Registry,
+        registry: ModelRegistry,
         model: str,
         load: Callable[[int], S],
         release: Callable[[S], object] = lambda _: None,
@@ -217,6 +217,6 @@ _NEVER = object()
 """What no look has given."""
 
 
-def loaded_lineups(registry: Registry, model: str) -> Lineups[Scorer]:
+def loaded_lineups(registry: ModelRegistry, model: str) -> Lineups[Scorer]:
     """The lineups of a model whose versions are loaded in this process."""
     return Lineups(registry, model, lambda version: registry.load(model, version))

@@ -16,7 +16,7 @@ import msgspec
 from headrace.clock import parse_timestamp, show_time
 from headrace.errors import DataError, did_you_mean, shown
 from headrace.files import write_atomically
-from headrace.models.columns import Column
+from headrace.models.columns import ModelColumn
 
 FILE = "manifest.json"
 FORM = 1
@@ -70,7 +70,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     file: str
     sha256: str
     features: str
-    columns: tuple[Column, ...]
+    columns: tuple[ModelColumn, ...]
     missing: str | dict[str, float] = NAN
     categories: dict[str, tuple[str, ...]] = {}
     output: Output = Output()

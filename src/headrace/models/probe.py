@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from headrace.errors import DataError, HeadraceError
-from headrace.models.columns import Column
+from headrace.models.columns import ModelColumn
 from headrace.models.manifest import NAN, Manifest
 from headrace.models.scorer import Scorer
 
@@ -37,7 +37,7 @@ def _refuse(scorer: Scorer, row: dict[str, Any], hint: str) -> None:
         raise DataError(outcome.code, f"The model has no score for a row {what}.", got=got[:600], hint=hint)
 
 
-def _plain(manifest: Manifest, column: Column) -> Any:
+def _plain(manifest: Manifest, column: ModelColumn) -> Any:
     """The mean that the reference tells of a column, or zero; of texts, the first category."""
     if column.is_text:
         return next(iter(manifest.categories.get(column.name, ())), "")

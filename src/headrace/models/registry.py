@@ -24,7 +24,7 @@ from headrace.clock import Clock
 from headrace.errors import DataError, ProjectError, did_you_mean, shown
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.models import formats, manifest
-from headrace.models.columns import Column
+from headrace.models.columns import ModelColumn
 from headrace.models.manifest import Manifest, Output
 from headrace.models.probe import probe
 from headrace.models.roles_file import RolesFile, locked
@@ -57,7 +57,7 @@ class Details(TypedDict, total=False):
     trusted: tuple[str, ...]
 
 
-class Registry(RolesFile):
+class ModelRegistry(RolesFile):
     """The models of a folder, which need not be there yet; roles and their changes are `RolesFile`'s.
 
     Parameters
@@ -85,7 +85,7 @@ class Registry(RolesFile):
         source: Any,
         *,
         features: str,
-        columns: tuple[Column, ...],
+        columns: tuple[ModelColumn, ...],
         format: str | None = None,
         allow_code: bool = False,
         **details: Unpack[Details],
@@ -212,7 +212,9 @@ def digest(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _first(model: str, form: str, file: str, features: str, columns: tuple[Column, ...], details: Details) -> Manifest:
+def _first(
+    model: str, form: str, file: str, features: str, columns: tuple[ModelColumn, ...], details: Details
+) -> Manifest:
     if "categories" in details:
         details["categories"] = {name: tuple(known) for name, known in details["categories"].items()}
     return Manifest(

@@ -23,7 +23,7 @@ FALLBACK: Final = "fallback"
 KeyPart = str | int | bool
 
 
-class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RoleChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One change: when (microseconds), what, of which version, which was in its place, why, and by whom."""
 
     at: int
@@ -41,13 +41,13 @@ class Roles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     challenger: int | None = None
     share: float = 0.0
     shadows: tuple[int, ...] = ()
-    history: tuple[Change, ...] = ()
+    history: tuple[RoleChange, ...] = ()
 
 
-def promoted(roles: Roles, change: Change) -> Roles:
+def promoted(roles: Roles, change: RoleChange) -> Roles:
     """The version is the champion, and nothing else any more.
 
-    >>> promoted(Roles(challenger=2, share=0.1), Change(0, "promote", 2)).champion
+    >>> promoted(Roles(challenger=2, share=0.1), RoleChange(0, "promote", 2)).champion
     2
     """
     made = _noted(roles, change, champion=change.version)
@@ -56,7 +56,7 @@ def promoted(roles: Roles, change: Change) -> Roles:
     return replace(made, shadows=tuple(each for each in made.shadows if each != change.version))
 
 
-def challenged(roles: Roles, change: Change, share: float) -> Roles:
+def challenged(roles: Roles, change: RoleChange, share: float) -> Roles:
     """The version answers a share of the keys."""
     if roles.champion is None:
         raise DataError("no-champion", "There is no champion to challenge.", hint="Promote a version first.")
@@ -72,12 +72,12 @@ def challenged(roles: Roles, change: Change, share: float) -> Roles:
     return replace(made, shadows=tuple(each for each in made.shadows if each != change.version))
 
 
-def unchallenged(roles: Roles, change: Change) -> Roles:
+def unchallenged(roles: Roles, change: RoleChange) -> Roles:
     """The champion answers every key."""
     return _noted(roles, change, challenger=None, share=0.0)
 
 
-def shadowed(roles: Roles, change: Change) -> Roles:
+def shadowed(roles: Roles, change: RoleChange) -> Roles:
     """The version scores what the champion scores, and nobody hears it."""
     if change.version in (roles.champion, roles.challenger):
         hint = "Name a version that does not answer; `headrace model list` shows them."
@@ -88,19 +88,20 @@ def shadowed(roles: Roles, change: Change) -> Roles:
     return _noted(roles, change, shadows=tuple(sorted((*others, change.version))))
 
 
-def unshadowed(roles: Roles, change: Change) -> Roles:
+def unshadowed(roles: Roles, change: RoleChange) -> Roles:
     """The version scores no longer."""
     return _noted(roles, change, shadows=tuple(each for each in roles.shadows if each != change.version))
 
 
-def _noted(roles: Roles, change: Change, **fields: object) -> Roles:
+def _noted(roles: Roles, change: RoleChange, **fields: object) -> Roles:
     return replace(roles, history=(*roles.history, change), **fields)
 
 
 def earlier(roles: Roles) -> list[int]:
     """The champions before, the latest first: those that were promoted, without those that were rolled back since.
 
-    >>> history = [Change(0, "promote", 1), Change(1, "promote", 2), Change(2, "promote", 3), Change(3, "rollback", 2)]
+    >>> history = [RoleChange(0, "promote", 1), RoleChange(1, "promote", 2), RoleChange(2, "promote", 3), RoleChange(3,
+    "rollback", 2)]
     >>> earlier(Roles(champion=2, history=tuple(history)))
     [1]
     """
@@ -117,7 +118,7 @@ def earlier(roles: Roles) -> list[int]:
 def fallback_from(roles: Roles) -> int | None:
     """The version whose place the champion took because it failed; None when somebody wanted the champion.
 
-    >>> fallback_from(Roles(champion=1, history=(Change(2, "rollback", 1, before=2, by="fallback"),)))
+    >>> fallback_from(Roles(champion=1, history=(RoleChange(2, "rollback", 1, before=2, by="fallback"),)))
     2
     """
     changes = [change for change in roles.history if change.what in ("promote", "rollback")]

@@ -18,7 +18,7 @@ from headrace.errors import DataError, HeadraceError, MachineError
 from headrace.faults import FaultPoints
 from headrace.files import lock_file, write_atomically
 from headrace.models import roles as changes
-from headrace.models.roles import By, Change, Roles
+from headrace.models.roles import By, RoleChange, Roles
 
 FILE, LOCK = "roles.json", ".lock"
 PATIENCE = 10.0
@@ -141,8 +141,8 @@ class RolesFile(ABC):
         got = "no champion" if roles.champion is None else f"champion {roles.champion}"
         raise DataError("no-champion", message, got=got, hint=hint)
 
-    def _change(self, what: What, version: int, before: int | None, why: str | None, by: By = "user") -> Change:
-        return Change(self._clock.now(), what, version, before, why, by)
+    def _change(self, what: What, version: int, before: int | None, why: str | None, by: By = "user") -> RoleChange:
+        return RoleChange(self._clock.now(), what, version, before, why, by)
 
     def _changed(self, model: str, change: Callable[[Roles], Roles]) -> Roles:
         self.versions(model)

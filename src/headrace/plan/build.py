@@ -13,7 +13,7 @@ from itertools import combinations
 from math import gcd
 from typing import Any
 
-from headrace.aggregate import Events, Span
+from headrace.aggregate import EventList, TimeSpan
 from headrace.define.dimension import Dimension
 from headrace.define.feature_set import FeatureSet
 from headrace.define.label import Label
@@ -181,12 +181,12 @@ def _terms(view: View) -> tuple[Term, ...]:
 def _span(view: View) -> Partial:
     everything = literal(True)
     filtered = view.stream.filter
-    return Partial(Span(), everything if filtered is None else when(filtered, everything))
+    return Partial(TimeSpan(), everything if filtered is None else when(filtered, everything))
 
 
 def _columns(term: Term) -> tuple[Partial, ...]:
     if term.window.exact:
-        return (Partial(Events(term.value.type), term.value),)
+        return (Partial(EventList(term.value.type), term.value),)
     return tuple(Partial(monoid, term.value) for monoid in term.aggregate.monoids)
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from headrace.define.feature_set import FeatureSet
 from headrace.errors import ProjectError, did_you_mean, shown
-from headrace.models.columns import Column, differences, refuse_differences
+from headrace.models.columns import ModelColumn, differences, refuse_differences
 from headrace.models.manifest import Manifest
-from headrace.models.registry import Registry
+from headrace.models.registry import ModelRegistry
 from headrace.models.scorer import Scorer
 from headrace.plan.feature_digest import set_digests
 from headrace.plan.model import Plan
 
 
-def inputs_of(plan: Plan, features: FeatureSet) -> tuple[Column, ...]:
+def inputs_of(plan: Plan, features: FeatureSet) -> tuple[ModelColumn, ...]:
     """The columns of a feature set, in order.
 
     >>> import headrace as hr
@@ -28,15 +28,15 @@ def inputs_of(plan: Plan, features: FeatureSet) -> tuple[Column, ...]:
     [('n', 'integer')]
     """
     digests = set_digests(plan, features)
-    return tuple(Column(name, str(kind), digests[name]) for name, kind in features.types)
+    return tuple(ModelColumn(name, str(kind), digests[name]) for name, kind in features.types)
 
 
-def unfit(manifest: Manifest, columns: tuple[Column, ...]) -> list[str]:
+def unfit(manifest: Manifest, columns: tuple[ModelColumn, ...]) -> list[str]:
     """How what a version takes differs from what the plan has, a sentence for each difference."""
     return differences(manifest.columns, columns)
 
 
-class FittingModels(Registry):
+class FittingModels(ModelRegistry):
     """Models of which only versions are loaded that fit a plan."""
 
     def bind(self, plan: Plan) -> FittingModels:
@@ -44,7 +44,7 @@ class FittingModels(Registry):
         self._inputs = {model.name: inputs_of(plan, model.features) for model in plan.models}
         return self
 
-    def inputs(self, model: str) -> tuple[Column, ...]:
+    def inputs(self, model: str) -> tuple[ModelColumn, ...]:
         """What the plan has for a model; one that it does not declare is refused."""
         if model not in self._inputs:
             hint = did_you_mean(model, self._inputs) or "Declare it with hr.model(...)."
@@ -52,12 +52,12 @@ class FittingModels(Registry):
         return self._inputs[model]
 
     def load(self, model: str, version: int) -> Scorer:
-        """See `Registry.load`; a version that does not fit is refused with `wrong-columns`."""
+        """See `ModelRegistry.load`; a version that does not fit is refused with `wrong-columns`."""
         self.refuse_unfit(model, version)
         return super().load(model, version)
 
     def try_out(self, model: str, version: int) -> None:
-        """See `Registry.try_out`; a version that does not fit is refused with `wrong-columns`."""
+        """See `ModelRegistry.try_out`; a version that does not fit is refused with `wrong-columns`."""
         self.refuse_unfit(model, version)
         super().try_out(model, version)
 

@@ -34,7 +34,7 @@ appender.out.layout.pattern = %d{ISO8601} %p %c: %m%n
 
 
 @dataclass(frozen=True)
-class Running:
+class LocalBroker:
     """A local broker that runs."""
 
     brokers: str
@@ -46,13 +46,13 @@ def broker_service(folder: Path) -> Service:
     return Service(folder, "broker", "kafka")
 
 
-def running(folder: Path) -> Running | None:
+def running(folder: Path) -> LocalBroker | None:
     """The broker of a folder if it runs, else None."""
     found = service.running(broker_service(folder))
-    return None if found is None else Running(found.address, found.pid)
+    return None if found is None else LocalBroker(found.address, found.pid)
 
 
-def up(folder: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None) -> Running:
+def up(folder: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None) -> LocalBroker:
     """Start a broker and wait until it answers; it goes on when this process ends.
 
     Its jars must be there: see `jars.fetch`.
@@ -77,7 +77,7 @@ def up(folder: Path, *, port: int | None = None, properties: Mapping[str, str] |
         _format(command, folder)
         command += ["kafka.Kafka", str(folder / "server.properties")]
         started = service.launch(made, lock, command, port=listen, ready=answers)
-        return Running(started.address, started.pid)
+        return LocalBroker(started.address, started.pid)
 
 
 def down(folder: Path, *, grace: float = STOPPING) -> bool:

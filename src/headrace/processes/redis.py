@@ -16,7 +16,7 @@ from headrace.config.settings import StoreSettings
 from headrace.errors import MachineError
 from headrace.processes import service
 from headrace.processes.ports import HOST
-from headrace.processes.service import STOPPING, Running, Service
+from headrace.processes.service import STOPPING, RunningService, Service
 
 PROGRAM = "redis-server"
 USUAL = StoreSettings().url.removeprefix("redis://")
@@ -59,12 +59,12 @@ def address(config: Config) -> str:
     return service.expected(redis_service(redis_folder(config))) or USUAL
 
 
-def running(folder: Path) -> Running | None:
+def running(folder: Path) -> RunningService | None:
     """The Redis of a folder if it runs, else None."""
     return service.running(redis_service(folder))
 
 
-def up(folder: Path, *, port: int | None = None) -> Running:
+def up(folder: Path, *, port: int | None = None) -> RunningService:
     """Start a Redis and wait until it answers; it goes on when this process ends.
 
     Parameters

@@ -64,7 +64,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningService:
     """A service that runs."""
 
     address: str
@@ -72,7 +72,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _ServiceRecord:
     """What the file says: no pid while it is being started."""
 
     address: str
@@ -80,12 +80,12 @@ class _Known:
     stopped: bool
 
 
-def running(service: Service) -> Running | None:
+def running(service: Service) -> RunningService | None:
     """The service if it runs, else None."""
     if not is_locked(service.lock):
         return None
     known = _read(service)
-    return None if known is None or known.pid is None else Running(known.address, known.pid)
+    return None if known is None or known.pid is None else RunningService(known.address, known.pid)
 
 
 def expected(service: Service) -> str | None:
@@ -131,7 +131,9 @@ def port_for(service: Service, wanted: int | None) -> int:
     return last_or_free(None if known is None else int(known.address.rpartition(":")[2]))
 
 
-def launch(service: Service, lock: int, command: Sequence[str], *, port: int, ready: Callable[[str], bool]) -> Running:
+def launch(
+    service: Service, lock: int, command: Sequence[str], *, port: int, ready: Callable[[str], bool]
+) -> RunningService:
     """Start a claimed service and wait until it is ready; it goes on when this process ends.
 
     Parameters
@@ -149,9 +151,9 @@ def launch(service: Service, lock: int, command: Sequence[str], *, port: int, re
         service.log.replace(service.log_before)
     with service.log.open("wb") as log:
         started = ChildProcess(command, output=log, descriptors=[lock])
-    made = Running(f"{HOST}:{port}", started.pid)
+    made = RunningService(f"{HOST}:{port}", started.pid)
     try:
-        _write(service, _Known(made.address, made.pid, stopped=False))
+        _write(service, _ServiceRecord(made.address, made.pid, stopped=False))
         _await(started, service, lambda: ready(made.address))
     except BaseException:
         started.end()
@@ -177,7 +179,7 @@ def stop(service: Service, *, grace: float = STOPPING) -> bool:
     raise MachineError("no-answer", f"The local {service.name} does not end.", got=f"pid {found.pid}", hint=hint)
 
 
-def _gone(service: Service, found: Running, within: float) -> bool:
+def _gone(service: Service, found: RunningService, within: float) -> bool:
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         # One that this very process started is a zombie until it is collected.
@@ -197,16 +199,16 @@ def _claim(service: Service, lock: FileLock) -> None:
         raise HeadraceError("already-running", f"The local {service.name} runs already.", got=got, hint=hint)
 
 
-def _read(service: Service) -> _Known | None:
+def _read(service: Service) -> _ServiceRecord | None:
     try:
-        known = _Known(**json.loads(service.file.read_text("utf-8")))
+        known = _ServiceRecord(**json.loads(service.file.read_text("utf-8")))
         int(known.address.rpartition(":")[2])
     except (OSError, ValueError, TypeError, AttributeError):
         return None
     return known
 
 
-def _write(service: Service, known: _Known) -> None:
+def _write(service: Service, known: _ServiceRecord) -> None:
     write_or_overwrite(service.file, json.dumps(asdict(known)) + "\n")
 
 

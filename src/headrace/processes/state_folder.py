@@ -30,10 +30,10 @@ SETTLED = 1.0
 
 
 @dataclass(frozen=True)
-class Place:
+class StateFolder:
     """The folders of one project that a supervisor writes to.
 
-    >>> Place(Path("data")).log("pipeline").as_posix()
+    >>> StateFolder(Path("data")).log("pipeline").as_posix()
     'data/logs/pipeline.log'
     """
 
@@ -67,13 +67,13 @@ class Place:
         return self.data / "logs" / f"{name}.log"
 
 
-def place(config: Config) -> Place:
+def place(config: Config) -> StateFolder:
     """Where a project's processes are recorded."""
-    return Place(names(config).path())
+    return StateFolder(names(config).path())
 
 
 @contextmanager
-def locked(where: Place) -> Iterator[None]:
+def locked(where: StateFolder) -> Iterator[None]:
     """Be the only supervisor of a project. The lock goes with the process that holds it, however it ends."""
     with FileLock(where.lock) as lock:
         if not lock.try_acquire(SETTLED, lambda: _named(where.lock) is not None):
@@ -89,7 +89,7 @@ def locked(where: Place) -> Iterator[None]:
         yield
 
 
-def holder(where: Place) -> Identity | None:
+def holder(where: StateFolder) -> Identity | None:
     """The supervisor that holds the lock now, or None."""
     return _named(where.lock) if is_locked(where.lock) else None
 
@@ -103,7 +103,7 @@ def _named(lock: Path) -> Identity | None:
     return found if found is not None and process_identity.alive(found) else None
 
 
-def write_status(where: Place, status: Mapping[str, Any]) -> None:
+def write_status(where: StateFolder, status: Mapping[str, Any]) -> None:
     """Replace the status file in one step: a reader sees the old one or the new one.
 
     Blanks at its end keep room for another status while the disk is full.
@@ -112,7 +112,7 @@ def write_status(where: Place, status: Mapping[str, Any]) -> None:
     write_or_overwrite(where.status, text.ljust(-(-len(text) // ROOM) * ROOM))
 
 
-def read_status(where: Place) -> dict[str, Any] | None:
+def read_status(where: StateFolder) -> dict[str, Any] | None:
     """The status file, or None when there is none that can be read."""
     try:
         found = json.loads(where.status.read_text(encoding="utf-8"))
@@ -121,14 +121,14 @@ def read_status(where: Place) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("format") == FORMAT else None
 
 
-def recorded(where: Place) -> list[Identity]:
+def recorded(where: StateFolder) -> list[Identity]:
     """The children in the status file that still run."""
     processes = (read_status(where) or {}).get("processes", {})
     found = [process_identity.read(stored) for stored in processes.values()] if isinstance(processes, dict) else []
     return [identity for identity in found if identity is not None and process_identity.alive(identity)]
 
 
-def end_left(where: Place, *, grace: float) -> int:
+def end_left(where: StateFolder, *, grace: float) -> int:
     """End what a supervisor that is no more has left running: its children, then all that they had started."""
     children = recorded(where)
     process_identity.end(children, grace=grace)
@@ -139,7 +139,7 @@ def end_left(where: Place, *, grace: float) -> int:
     return len(children) + len(others)
 
 
-def serve_url(where: Place) -> str:
+def serve_url(where: StateFolder) -> str:
     """Where serving answers now, from the status file."""
     stored = ((read_status(where) or {}).get("processes") or {}).get("serve", {})
     identity = process_identity.read(stored)

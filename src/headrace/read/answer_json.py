@@ -6,17 +6,17 @@ from typing import Any
 
 from headrace.clock import show_time
 from headrace.define.dimension import Keyed
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.types.field_types import List, Struct, Timestamp, Type
 
 
-def answer_json(view: Keyed, answer: Answer) -> dict[str, Any]:
+def answer_json(view: Keyed, answer: ViewValues) -> dict[str, Any]:
     """What `GET /v1/features/...` says.
 
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"last_at": hr.last("at", over="1h")})
-    >>> given = Answer("users", {"user": "ann"}, {"last_at": 0}, 5_000, 0, 5.0, False, False, "micro-batch")
+    >>> given = ViewValues("users", {"user": "ann"}, {"last_at": 0}, 5_000, 0, 5.0, False, False, "micro-batch")
     >>> said = answer_json(users, given)
     >>> said["features"], said["as_of"], said["freshness_ms"]
     ({'last_at': '1970-01-01T00:00:00Z'}, '1970-01-01T00:00:00Z', 5.0)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from headrace.define.window import Window
 from headrace.plan.model import PlannedFeature, PlannedTerm
-from headrace.read.merge_steps import Finish, Step, finishes, steps
+from headrace.read.merge_steps import Finish, MergeStep, finishes, steps
 from headrace.tiles.fold import Rows, TileFold
 from headrace.tiles.levels import EVER, Band
 
@@ -25,7 +25,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Need:
+class BandNeed:
     """What is wanted in a band.
 
     Parameters
@@ -44,7 +44,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Shape:
+class BandLayout:
     """What follows from which bands lie in which windows.
 
     Parameters
@@ -57,8 +57,8 @@ class Shape:
         How these become the values of features, by name; None for one that `meaning.value` has to look at as a whole.
     """
 
-    needs: Sequence[Need]
-    steps: Sequence[Step]
+    needs: Sequence[BandNeed]
+    steps: Sequence[MergeStep]
     finishes: Sequence[tuple[str, Finish | None]]
 
 
@@ -81,7 +81,7 @@ class Cut:
     spans: Sequence[Span]
     lowest: int | None
     bands: Sequence[Band]
-    shape: Shape
+    shape: BandLayout
 
 
 class ViewPlan:
@@ -99,7 +99,7 @@ class ViewPlan:
         self.whole = {planned.feature.name: planned for planned in features if _is_whole(planned)}
         windows = [term.term.window for planned in features for term in planned.terms]
         self._windows = list(dict.fromkeys(windows))
-        self._shapes: dict[tuple[int, ...], Shape] = {}
+        self._shapes: dict[tuple[int, ...], BandLayout] = {}
         self._latest: Cut | None = None
 
     def cut(self, t: int) -> Cut:
@@ -129,7 +129,7 @@ class ViewPlan:
         lowest = min((low for low, _ in spans if low > EVER), default=None)
         return Cut(spans, lowest, bands, shape)
 
-    def _shape(self, inside: tuple[int, ...]) -> Shape:
+    def _shape(self, inside: tuple[int, ...]) -> BandLayout:
         """What follows from the windows of each band, one bit for each."""
         known = self._shapes.get(inside)
         if known is None:
@@ -137,14 +137,14 @@ class ViewPlan:
             needs = [self._need(windows) for windows in bands]
             plain = [planned for planned in self._features if planned.feature.name not in self.whole]
             made, places = steps(plain, bands, [need.names for need in needs])
-            known = self._shapes[inside] = Shape(needs, made, finishes(self._features, places))
+            known = self._shapes[inside] = BandLayout(needs, made, finishes(self._features, places))
         return known
 
-    def _need(self, windows: Sequence[Window]) -> Need:
+    def _need(self, windows: Sequence[Window]) -> BandNeed:
         """What some windows want."""
         terms = [term for planned in self._features for term in planned.terms if term.term.window in windows]
         names = tuple(dict.fromkeys(name for term in terms for name in _names(term)))
-        return Need(names, self.fold.rows(names), any(window.needs_single_tiles for window in windows))
+        return BandNeed(names, self.fold.rows(names), any(window.needs_single_tiles for window in windows))
 
 
 def _is_whole(planned: PlannedFeature) -> bool:

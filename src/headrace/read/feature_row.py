@@ -13,7 +13,7 @@ from headrace.define.feature_set import FeatureSet
 from headrace.define.on_demand import OnDemand
 from headrace.read.answer_json import has_form, value_json
 from headrace.read.on_demand import computed, computed_json
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.types.field_types import Type
 
 RequestValues = Mapping[str, Mapping[str, Any]]
@@ -21,7 +21,7 @@ RequestValues = Mapping[str, Mapping[str, Any]]
 
 
 def model_row(
-    feature_set: FeatureSet, answers: Mapping[str, Answer], requests: RequestValues, t: int
+    feature_set: FeatureSet, answers: Mapping[str, ViewValues], requests: RequestValues, t: int
 ) -> dict[str, Any]:
     """The values of a feature set by column, in its order.
 
@@ -42,7 +42,7 @@ def model_row(
     >>> @hr.on_demand(users, request={"limit": int})
     ... def left(n, limit) -> int:
     ...     return limit - n
-    >>> read = Answer("users", {"user": "ann"}, {"n": 3}, 0, 0, 0.0, False, False, "micro-batch")
+    >>> read = ViewValues("users", {"user": "ann"}, {"n": 3}, 0, 0, 0.0, False, False, "micro-batch")
     >>> model_row(hr.feature_set("habits", [users, left]), {"users": read}, {"left": {"limit": 5}}, t=0)
     {'n': 3, 'left': 2}
     """
@@ -69,7 +69,7 @@ def row_json(feature_set: FeatureSet, row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class _Ways(NamedTuple):
+class _FeatureSources(NamedTuple):
     """The ways of a feature set's values, worked out once.
 
     Parameters
@@ -87,10 +87,10 @@ class _Ways(NamedTuple):
     forms: tuple[tuple[str, Type | None], ...]
 
 
-_known: dict[int, _Ways] = {}
+_known: dict[int, _FeatureSources] = {}
 
 
-def _ways(feature_set: FeatureSet) -> _Ways:
+def _ways(feature_set: FeatureSet) -> _FeatureSources:
     known = _known.get(id(feature_set))
     if known is None:
         sources, forms = list[tuple[str, str | None]](), list[tuple[str, Type | None]]()
@@ -102,5 +102,5 @@ def _ways(feature_set: FeatureSet) -> _Ways:
                 keyed, feature = each
                 sources.append((feature.name, keyed.name))
                 forms += [(feature.name, feature.type)] if has_form(feature.type) else []
-        known = _known[id(feature_set)] = _Ways(feature_set, tuple(sources), tuple(forms))
+        known = _known[id(feature_set)] = _FeatureSources(feature_set, tuple(sources), tuple(forms))
     return known

@@ -22,7 +22,7 @@ Finish = Callable[[Sequence[State], int], Any]
 """A function from the states of all steps and a moment to the value of a feature."""
 
 
-class Step(NamedTuple):
+class MergeStep(NamedTuple):
     """The states of some columns over some bands.
 
     Parameters
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 def steps(
     features: Sequence[PlannedFeature], bands: Sequence[Sequence[Window]], names: Sequence[Sequence[str]]
-) -> tuple[list[Step], dict[Wanted, int]]:
+) -> tuple[list[MergeStep], dict[Wanted, int]]:
     """The steps for all columns of some features, and where among the states of all each column of a window is.
 
     Parameters
@@ -63,7 +63,7 @@ def steps(
     alike: dict[frozenset[Window], list[Partial]] = {}
     for name, asked in windows.items():
         alike.setdefault(frozenset(asked), []).append(columns[name])
-    made: list[Step] = []
+    made: list[MergeStep] = []
     places: dict[Wanted, int] = {}
     at = 0
     for group in alike.values():
@@ -81,7 +81,7 @@ def steps(
 
 def _together(
     group: Sequence[Partial], inside: Mapping[Window, frozenset[int]], names: Sequence[Sequence[str]], first: int
-) -> Iterator[tuple[Window | None, Step]]:
+) -> Iterator[tuple[Window | None, MergeStep]]:
     """The steps of some columns, whose states are from `first` on; each with its window, if it is one's.
 
     Parameters
@@ -106,14 +106,14 @@ def _together(
         return tuple((band, tuple(names[band].index(column.name) for column in group)) for band in taken)
 
     for band in shared:
-        yield None, Step(folds, (), rows([band]))
+        yield None, MergeStep(folds, (), rows([band]))
     for window, largest, rest in chosen:
         before = [] if largest is None else [starts[largest]]
         before += [places[band] for band in rest if band in places]
-        yield window, Step(folds, tuple(before), rows(band for band in rest if band not in places))
+        yield window, MergeStep(folds, tuple(before), rows(band for band in rest if band not in places))
 
 
-def run(made: Sequence[Step], bands: Sequence[Sequence[Sequence[State]]]) -> list[State]:
+def run(made: Sequence[MergeStep], bands: Sequence[Sequence[Sequence[State]]]) -> list[State]:
     """The states of all steps.
 
     Parameters

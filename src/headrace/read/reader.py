@@ -23,14 +23,14 @@ from headrace.store.protocol import Store
 from headrace.tiles.changelog import Key, ProgressRow
 from headrace.tiles.expiry import ExpiredError
 from headrace.tiles.fold import folds
-from headrace.tiles.levels import Piece
+from headrace.tiles.levels import ReadPiece
 from headrace.tiles.run_choice import serving_run
 
 REQUEST = "request"
 """The mode of what is made of request values alone."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ViewValues(msgspec.Struct, frozen=True):
     """Values of a view's features for one key at one time, and how fresh they are.
 
     Parameters
@@ -113,13 +113,13 @@ class Reader:
             return known.get(self._runs.get(tile_set.id, ""))
         return serving_run(known, self.store.hand_overs(tile_set.fingerprint))
 
-    def read(self, view: str, key: Key, t: int) -> Answer:
+    def read(self, view: str, key: Key, t: int) -> ViewValues:
         """Every feature of a key at time t."""
         return self.read_many(view, [key], t)[0]
 
     def read_many(
         self, view: str, keys: Sequence[Key], t: int, more: Sequence[Sequence[Tile]] | None = None
-    ) -> list[Answer]:
+    ) -> list[ViewValues]:
         """Every feature of some keys at time t, all from one state of the store.
 
         Parameters
@@ -144,10 +144,10 @@ class Reader:
 
     def _answer(
         self, asked: ViewPlan, key: Key, t: int, said: ProgressRow | None, values: dict[str, Any], missing: bool
-    ) -> Answer:
+    ) -> ViewValues:
         as_of = None if said is None else said.as_of
         limit = asked.view.max_staleness
-        return Answer(
+        return ViewValues(
             view=asked.view.name,
             key=dict(zip(asked.view.by, key, strict=True)),
             values=values,
@@ -168,7 +168,7 @@ class Reader:
         return known
 
 
-def _values(asked: ViewPlan, cut: Cut, pieces: Sequence[Piece], t: int, more: Sequence[Tile]) -> dict[str, Any]:
+def _values(asked: ViewPlan, cut: Cut, pieces: Sequence[ReadPiece], t: int, more: Sequence[Tile]) -> dict[str, Any]:
     """The value of every feature."""
     shape = cut.shape
     bands = _bands(cut, pieces)
@@ -176,7 +176,7 @@ def _values(asked: ViewPlan, cut: Cut, pieces: Sequence[Piece], t: int, more: Se
     for start, columns in more:
         for number, band in enumerate(cut.bands):
             if band.low <= start < band.high:
-                bands[number] = [*bands[number], Piece(start, 0, b"")]
+                bands[number] = [*bands[number], ReadPiece(start, 0, b"")]
                 rows[number].append([columns[name] for name in shape.needs[number].names])
     states = run_steps(shape.steps, [list(zip(*held, strict=True)) for held in rows])
     if not asked.whole:
@@ -188,9 +188,9 @@ def _values(asked: ViewPlan, cut: Cut, pieces: Sequence[Piece], t: int, more: Se
     }
 
 
-def _bands(cut: Cut, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
+def _bands(cut: Cut, pieces: Sequence[ReadPiece]) -> list[Sequence[ReadPiece]]:
     """What was read, by band."""
-    found, first, count = list[Sequence[Piece]](), 0, len(pieces)
+    found, first, count = list[Sequence[ReadPiece]](), 0, len(pieces)
     for band in cut.bands:
         last, high = first, band.high
         while last < count and pieces[last].start < high:
@@ -201,7 +201,7 @@ def _bands(cut: Cut, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
 
 
 def _tiles(
-    asked: ViewPlan, cut: Cut, bands: Sequence[Sequence[Piece]], rows: Sequence[Sequence[Sequence[State]]]
+    asked: ViewPlan, cut: Cut, bands: Sequence[Sequence[ReadPiece]], rows: Sequence[Sequence[Sequence[State]]]
 ) -> list[Tile]:
     """What was read as tiles: each band merged to one, or as it is where a window wants to see every tile."""
     tiles: list[Tile] = []

@@ -19,8 +19,8 @@ from headrace.errors import MachineError
 from headrace.meaning.event import Event
 from headrace.plan.model import Plan, TileSet
 from headrace.read.feature_row import RequestValues
-from headrace.read.reader import Answer, Reader
-from headrace.scoring.tail import Tail, Waiting
+from headrace.read.reader import Reader, ViewValues
+from headrace.scoring.tail import Tail, TailEvent
 from headrace.serve.dimensions import Dimensions
 from headrace.store.protocol import StoredTile
 from headrace.tiles.changelog import HandOver, Key, ProgressRow
@@ -29,7 +29,7 @@ TRIES = 100
 """Reads that may meet a change: each takes a fraction of a millisecond, and the rows of one key change seldom."""
 
 
-class Known(NamedTuple):
+class EventHistory(NamedTuple):
     """What was read for an event.
 
     Parameters
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
     key: dict[str, Any]
     requests: RequestValues
-    answers: dict[str, Answer]
+    answers: dict[str, ViewValues]
     folded: int
     positions: dict[str, dict[int, int]]
     whole: bool
@@ -61,14 +61,14 @@ class Known(NamedTuple):
         return json.dumps(self.key, separators=(",", ":"), ensure_ascii=False)
 
 
-class Look(NamedTuple):
+class TileRead(NamedTuple):
     """The rows of the tiles that some events belong to, and the run that is read."""
 
     said: ProgressRow | None = None
     hand_over: HandOver | None = None
     held: Sequence[StoredTile] = ()
 
-    def same(self, other: Look) -> bool:
+    def same(self, other: TileRead) -> bool:
         """Whether nothing has changed that decides which events are in the tiles."""
         return bool(self._decides() == other._decides())
 
@@ -126,11 +126,11 @@ class EventFeatures:
             if said is not None:
                 tail.forget(said.positions)
 
-    def of(self, event: Event, *, late: bool = False) -> Known:
+    def of(self, event: Event, *, late: bool = False) -> EventHistory:
         """What is known of an event's keys; one that was late is in no tail, and counts itself all the same."""
         row, t = event.row, event.arrived_at
         given = {name: read(row) for name, read in self._inputs.items()}
-        answers: dict[str, Answer] = {}
+        answers: dict[str, ViewValues] = {}
         folded, positions, whole = 0, dict[str, dict[int, int]](), True
         for part in self._parts:
             key = tuple(given[name] for name in part.by)
@@ -148,15 +148,15 @@ class EventFeatures:
             positions[name] = {} if said is None else dict(said.positions)
             whole = whole and tail.whole(positions[name])
         key_columns = {name: given[name] for part in self._parts for name in part.by}
-        return Known(key_columns, self._requests(given), answers, folded, positions, whole)
+        return EventHistory(key_columns, self._requests(given), answers, folded, positions, whole)
 
     def _requests(self, given: Mapping[str, Any]) -> RequestValues:
         made = self._model.features.on_demands
         return {each.name: {field.name: given[field.name] for field in each.request} for each in made}
 
     def _read(
-        self, view: View, key: Key, t: int, tail: Tail, late: Waiting | None
-    ) -> tuple[Answer, int, ProgressRow | None]:
+        self, view: View, key: Key, t: int, tail: Tail, late: TailEvent | None
+    ) -> tuple[ViewValues, int, ProgressRow | None]:
         """What a view has of a key, how many events of the tail are in it, and how far the tiles are."""
         beside = [] if late is None else [(late.tile, tail.states(late.event))]
         span = tail.span(key)
@@ -176,11 +176,11 @@ class EventFeatures:
         message = f"The tiles of view {view.name!r} changed at every one of {TRIES} reads."
         raise MachineError("store-busy", message, got=str(key))
 
-    def _look(self, tile_set: TileSet, key: Key, low: int, high: int) -> Look:
+    def _look(self, tile_set: TileSet, key: Key, low: int, high: int) -> TileRead:
         said, hand_over = self._run(tile_set)
         if said is None:
-            return Look()
-        return Look(said, hand_over, self._reader.store.tiles(tile_set.fingerprint, said.run, key, low, high))
+            return TileRead()
+        return TileRead(said, hand_over, self._reader.store.tiles(tile_set.fingerprint, said.run, key, low, high))
 
     def _run(self, tile_set: TileSet) -> tuple[ProgressRow | None, HandOver | None]:
         """How far the tiles are, and how the run that is read was filled."""

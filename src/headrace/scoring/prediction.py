@@ -17,11 +17,11 @@ from headrace.models.lineup import Seat
 from headrace.read.answer_json import value_json
 from headrace.read.feature_row import row_json
 from headrace.read.reader import oldest_of
-from headrace.scoring.features import Known
+from headrace.scoring.features import EventHistory
 from headrace.serve.responses import encode
 
 
-class Asked:
+class ScoringEvent:
     """An event to be scored: what is known of it, and the row that a model gets.
 
     Parameters
@@ -34,7 +34,7 @@ class Asked:
 
     __slots__ = ("_written", "error", "event", "known", "record", "row")
 
-    def __init__(self, event: Event, record: Record, known: Known, row: dict[str, Any] | HeadraceError) -> None:
+    def __init__(self, event: Event, record: Record, known: EventHistory, row: dict[str, Any] | HeadraceError) -> None:
         self.event, self.record, self.known = event, record, known
         self.row = None if isinstance(row, HeadraceError) else row
         self.error = row if isinstance(row, HeadraceError) else None
@@ -63,7 +63,7 @@ class Asked:
         return self._written
 
 
-def prediction(asked: Asked, features: FeatureSet, seat: Seat[Any], score: float, scored_at: int) -> Message:
+def prediction(asked: ScoringEvent, features: FeatureSet, seat: Seat[Any], score: float, scored_at: int) -> Message:
     """A score on its way to the predictions' topic; those of one key of the stream stay in order."""
     told = asked.written(features) | {
         "id": f"{asked.event.event_id}@{seat.version}",
@@ -77,7 +77,7 @@ def prediction(asked: Asked, features: FeatureSet, seat: Seat[Any], score: float
     return Message(encode(told), asked.record.key or asked.known.text.encode())
 
 
-def failure(asked: Asked, version: int, error: HeadraceError, scored_at: int) -> Message:
+def failure(asked: ScoringEvent, version: int, error: HeadraceError, scored_at: int) -> Message:
     """Why an event has no score, under its place in the stream."""
     event = asked.event
     told = {
@@ -93,7 +93,7 @@ def failure(asked: Asked, version: int, error: HeadraceError, scored_at: int) ->
     return Message(encode(told), f"{event.place[1]}/{event.place[2]}@{version}".encode())
 
 
-def _requests(features: FeatureSet, known: Known) -> dict[str, Any]:
+def _requests(features: FeatureSet, known: EventHistory) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for made in features.on_demands:
         given = known.requests[made.name]

@@ -47,7 +47,7 @@ LOOK, PUBLISH = 0.25, 1.0
 Report = Callable[[ModelScoring], None]
 
 
-class Scoring:
+class StreamScorer:
     """The component that scores the stream of one model.
 
     Parameters
@@ -176,7 +176,7 @@ def _score(
     """Score one model's stream until told to stop."""
     dimensions = dimensions_of(config, plan, clock)
     with look_into(config) as store:
-        scoring = Scoring(plan, config, log, store, dimensions, clock, model, report)
+        scoring = StreamScorer(plan, config, log, store, dimensions, clock, model, report)
         looking = threading.Thread(target=dimensions.run, args=(stop,), name="dimensions", daemon=True)
         looking.start()
         collect_seldom()

@@ -26,12 +26,12 @@ from headrace.log.protocol import Log, Offsets
 from headrace.log.record import Message, Record
 from headrace.meaning.verdict import Judgement
 from headrace.models.lineup import Lineup, Seat, loaded_lineups
-from headrace.models.registry import Registry
+from headrace.models.registry import ModelRegistry
 from headrace.models.scorer import Scorer
 from headrace.read.feature_row import model_row
 from headrace.scoring.admission import Admit, horizon, in_order, order
 from headrace.scoring.features import EventFeatures
-from headrace.scoring.prediction import Asked, failure, prediction
+from headrace.scoring.prediction import ScoringEvent, failure, prediction
 
 MOST = 500
 """Records taken at a time: what is under way is bounded by it."""
@@ -43,7 +43,7 @@ LATENCIES = 10_000
 FAULTS = frozenset({"model-failed"})
 """Errors that are the model's own: a value that it does not take is not among them."""
 
-Outcomes = dict[Asked, tuple[int, Message | HeadraceError]]
+Outcomes = dict[ScoringEvent, tuple[int, Message | HeadraceError]]
 """Of every event, the version that was asked, and its prediction or why there is none."""
 
 
@@ -62,7 +62,7 @@ class StreamScoring:
         features: EventFeatures,
         log: Log,
         named: Names,
-        registry: Registry,
+        registry: ModelRegistry,
         clock: Clock,
         ids: SchemaIds | None = None,
         faults: FaultPoints = NO_FAULTS,
@@ -178,7 +178,7 @@ class StreamScoring:
                 held += self._log.read(self.topic, partition, offset, limit=MOST - len(held))
         return list(islice(merge(*self._held.values(), key=order), MOST))
 
-    def _asked(self, record: Record) -> Asked | None:
+    def _asked(self, record: Record) -> ScoringEvent | None:
         """A record's event with its features, if it is one to score."""
         judged = self._admit.judge(record)
         event = judged.event
@@ -194,9 +194,9 @@ class StreamScoring:
             row: Any = model_row(self.model.features, known.answers, known.requests, event.arrived_at)
         except HeadraceError as error:
             row = error
-        return Asked(event, record, known, row)
+        return ScoringEvent(event, record, known, row)
 
-    def _score(self, lineup: Lineup[Scorer], asked: Sequence[Asked]) -> list[Appending]:
+    def _score(self, lineup: Lineup[Scorer], asked: Sequence[ScoringEvent]) -> list[Appending]:
         """Score events and begin to append what came of it."""
         told = self._answers(lineup, asked)
         # In the order of the events, whoever scored them, so that those of one key stay in theirs.
@@ -213,12 +213,12 @@ class StreamScoring:
             good += heard
         return self._begin_appends(good, bad)
 
-    def _answers(self, lineup: Lineup[Scorer], asked: Sequence[Asked]) -> Outcomes:
+    def _answers(self, lineup: Lineup[Scorer], asked: Sequence[ScoringEvent]) -> Outcomes:
         """What comes of events; those that a version fails are scored by the one that takes its place."""
         told: Outcomes = {}
         groups = self._by_version(lineup, asked)
         while groups:
-            failed: list[Asked] = []
+            failed: list[ScoringEvent] = []
             for seat, some in groups.items():
                 told |= (outcomes := self._scored(seat, some))
                 if self._gives_way(seat, outcomes):
@@ -249,14 +249,16 @@ class StreamScoring:
             self._safe = positions
             self._under_way.popleft()
 
-    def _by_version(self, lineup: Lineup[Scorer], asked: Sequence[Asked]) -> dict[Seat[Scorer], list[Asked]]:
-        found: dict[Seat[Scorer], list[Asked]] = {}
+    def _by_version(
+        self, lineup: Lineup[Scorer], asked: Sequence[ScoringEvent]
+    ) -> dict[Seat[Scorer], list[ScoringEvent]]:
+        found: dict[Seat[Scorer], list[ScoringEvent]] = {}
         for each in asked:
             if (seat := lineup.choose(list(each.known.key.values()))) is not None:
                 found.setdefault(seat, []).append(each)
         return found
 
-    def _scored(self, seat: Seat[Scorer], asked: Sequence[Asked]) -> Outcomes:
+    def _scored(self, seat: Seat[Scorer], asked: Sequence[ScoringEvent]) -> Outcomes:
         """Predictions of a version, and why it has none for the rest."""
         rows = [each.row for each in asked if each.row is not None]
         scores = iter(seat.scorer.score(rows) if rows else ())

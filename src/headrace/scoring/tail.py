@@ -22,7 +22,7 @@ MOST = 500_000
 """Events that are kept at the most: a pipeline that is further behind is told of, and what it lacks is missing."""
 
 
-class Waiting(NamedTuple):
+class TailEvent(NamedTuple):
     """An event that may not be in its tile yet."""
 
     partition: int
@@ -46,7 +46,7 @@ class Bucket:
 
     __slots__ = ("events", "lacking", "seen", "states", "without")
 
-    def __init__(self, events: list[Waiting]) -> None:
+    def __init__(self, events: list[TailEvent]) -> None:
         self.events = events
         self.seen = self.lacking = 0
         self.states: dict[str, State] | None = None
@@ -121,10 +121,10 @@ class Tail:
         buckets = self._by_key.get(key)
         return None if not buckets else (min(buckets), max(buckets) + 1)
 
-    def waiting(self, event: Event) -> Waiting:
+    def waiting(self, event: Event) -> TailEvent:
         """An event as one that may not be in its tile."""
         _, partition, offset = event.place
-        return Waiting(partition, offset, event.event_time - event.event_time % self.tile_set.grain, event)
+        return TailEvent(partition, offset, event.event_time - event.event_time % self.tile_set.grain, event)
 
     def outside(self, key: Key, held: Iterable[StoredTile], hand_over: HandOver | None) -> tuple[list[Tile], int]:
         """What the tiles of a run lack, as tiles, and of how many events; `held` are the run's rows of these tiles.

@@ -114,7 +114,7 @@ def access_of(config: Config, environ: Mapping[str, str] | None = None) -> Acces
 
 
 @dataclass(frozen=True)
-class Form:
+class KeyEntry:
     """A key as the settings write it: roles, `sha256`, `env` or `file`, and the hash, variable or path."""
 
     roles: frozenset[str]
@@ -122,12 +122,12 @@ class Form:
     rest: str = field(repr=False)
 
 
-def refuse_malformed(config: Config) -> dict[str, Form]:
+def refuse_malformed(config: Config) -> dict[str, KeyEntry]:
     """The keys as they are written, by name; what cannot be meant is refused, and never shown."""
     return {name: _form(name, text) for name, text in config.serve.keys.items()}
 
 
-def _form(name: str, text: str) -> Form:
+def _form(name: str, text: str) -> KeyEntry:
     where, found = _where(name), _FORM.fullmatch(text)
     roles = frozenset(found.group(1).split("+")) if found else frozenset[str]()
     if found is None or not roles <= set(ROLES):
@@ -137,14 +137,14 @@ def _form(name: str, text: str) -> Form:
     if kind == "sha256" and not _HASH.fullmatch(rest):
         message = "The hash of an API key is 64 hexadecimal digits, in lower case."
         raise ConfigError("bad-key", message, got=show_count(len(rest), "character"), hint=_HINT, where=where)
-    return Form(roles, kind, rest)
+    return KeyEntry(roles, kind, rest)
 
 
 def _where(name: str) -> str:
     return f"serve.keys, {name}"
 
 
-def _key(name: str, form: Form, root: Path, environ: Mapping[str, str]) -> ApiKey:
+def _key(name: str, form: KeyEntry, root: Path, environ: Mapping[str, str]) -> ApiKey:
     if form.kind == "sha256":
         return ApiKey(name, form.roles, bytes.fromhex(form.rest))
     where = _where(name)

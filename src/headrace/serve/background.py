@@ -10,7 +10,7 @@ Work = Callable[[threading.Event], None]
 """Does something until told to stop."""
 
 
-class Beside:
+class BackgroundThreads:
     """Threads that run until `end`; `failed` is called when one of them fails."""
 
     def __init__(self, works: Sequence[Work], failed: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ from headrace.errors import DataError, HeadraceError, shown
 from headrace.plural import show_count
 from headrace.read.catalog import Readable, key_from_json
 from headrace.read.feature_row import RequestValues
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.serve.feature_reads import Reads, staleness, told
 from headrace.serve.responses import error_json, status_of
 from headrace.tiles.changelog import KeyPart
@@ -35,7 +35,7 @@ SLICE = 20
 Form = TypeVar("Form")
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class BatchBody(msgspec.Struct, forbid_unknown_fields=True):
     """A request as it comes."""
 
     view: str | list[str]
@@ -45,7 +45,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchRequest:
     """A request that makes sense: what to read, for which keys, with which request values.
 
     `shared` has the request values of each name when they are for all keys; else `each` has those of every key, unread.
@@ -67,12 +67,12 @@ class Batch:
         return self.shared[place] if self.shared is not None else _values(self.of, reads, self.each[number])[place]
 
 
-_asked = msgspec.json.Decoder(Asked)
+_asked = msgspec.json.Decoder(BatchBody)
 _list = msgspec.json.Decoder(list[msgspec.Raw])
 EXAMPLE = '{"view": "card_activity", "keys": [{"card": "42"}]}'
 
 
-def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> Batch:
+def batch_of(body: bytes, reads: Reads, *, most: int, stale: str) -> BatchRequest:
     """Read a request; what is wrong with it as a whole is refused.
 
     Parameters
@@ -111,16 +111,18 @@ def refuse_too_many(keys: int, of: Sequence[Readable], most: int) -> None:
         raise _too_many(keys, views, most)
 
 
-def batch_from(of: tuple[Readable, ...], keys: Sequence[Any], request: bytes, reads: Reads, *, stale: str) -> Batch:
+def batch_from(
+    of: tuple[Readable, ...], keys: Sequence[Any], request: bytes, reads: Reads, *, stale: str
+) -> BatchRequest:
     """What to read for some keys, with request values that are for all of them or one object for each."""
     if request.lstrip()[:1] != b"[":
-        return Batch(of, keys, stale, _values(of, reads, request))
+        return BatchRequest(of, keys, stale, _values(of, reads, request))
     each = [bytes(one) for one in _list.decode(request)]
     if len(each) != len(keys):
         message = "An array of request values has one object for each key."
         hint = "Send one object for all keys, or as many as there are keys."
         raise DataError("bad-request", message, got=f"{len(each):,} for {show_count(len(keys), 'key')}", hint=hint)
-    return Batch(of, keys, stale, None, each)
+    return BatchRequest(of, keys, stale, None, each)
 
 
 def _too_many(keys: int, views: int, most: int) -> DataError:
@@ -134,7 +136,7 @@ def _values(of: Sequence[Readable], reads: Reads, request: bytes) -> tuple[Reque
     return tuple(reads.requests(each).read(request, known) for each in of)
 
 
-async def answers(batch: Batch, reads: Reads) -> dict[str, Any]:
+async def answers(batch: BatchRequest, reads: Reads) -> dict[str, Any]:
     """Every key's answers for one moment; others have their turn in between."""
     t, found = reads.clock.now(), list[dict[str, Any]]()
     for start in range(0, len(batch.keys), SLICE):
@@ -145,25 +147,25 @@ async def answers(batch: Batch, reads: Reads) -> dict[str, Any]:
     return {"at": show_time(t), "answers": found, "errors": sum("error" in each for each in found)}
 
 
-def _column(batch: Batch, reads: Reads, place: int, start: int, t: int) -> list[dict[str, Any]]:
+def _column(batch: BatchRequest, reads: Reads, place: int, start: int, t: int) -> list[dict[str, Any]]:
     """The answers of one name to a slice of keys."""
     of = batch.of[place]
 
-    def said(key: Mapping[str, KeyPart], read: Mapping[str, Answer], requests: RequestValues) -> dict[str, Any]:
+    def said(key: Mapping[str, KeyPart], read: Mapping[str, ViewValues], requests: RequestValues) -> dict[str, Any]:
         return told(of, key, read, requests, t, batch.stale)
 
     return read_slice(batch, reads, place, start, t, head={"view": of.name}, said=said)
 
 
 def read_slice(
-    batch: Batch,
+    batch: BatchRequest,
     reads: Reads,
     place: int,
     start: int,
     t: int,
     *,
     head: Mapping[str, Any],
-    said: Callable[[Mapping[str, KeyPart], Mapping[str, Answer], RequestValues], Any],
+    said: Callable[[Mapping[str, KeyPart], Mapping[str, ViewValues], RequestValues], Any],
 ) -> list[Any]:
     """What `said` makes of each key of a slice, for one name; a key's error stands in its place, behind `head`."""
     of, found = batch.of[place], list[Any]()

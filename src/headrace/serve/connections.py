@@ -15,7 +15,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headrace.errors import DataError
-from headrace.serve.fast_path import Shortcuts, Straight
+from headrace.serve.fast_path import FastPathProtocol, Shortcuts
 from headrace.serve.metrics import Metrics
 from headrace.serve.responses import ALWAYS, encode
 
@@ -65,7 +65,7 @@ class Connections:
             loop.call_later(self.idle / LOOKS, self._look, loop)
 
 
-class Bounded(Straight):
+class Bounded(FastPathProtocol):
     """A connection that is idle, sending a head, or being answered; in the first two its time runs."""
 
     def __init__(self, bounds: Connections, **given: Any) -> None:

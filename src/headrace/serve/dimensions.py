@@ -18,10 +18,10 @@ from headrace.config.config import Config
 from headrace.config.serve_settings import DEFAULTS
 from headrace.define.dimension import Dimension
 from headrace.errors import HeadraceError, MachineError
-from headrace.lake.dimension import Place, look, place_of, read
+from headrace.lake.dimension import DimensionLocation, look, place_of, read
 from headrace.plan.model import Plan
 from headrace.read.dimension_index import DimensionIndex
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.serve.metrics import Metrics
 from headrace.status.serving import DimensionStatus
 from headrace.tiles.changelog import Key
@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Held:
+class LoadedTable:
     """A table in memory, how it looked before, when it was read, and when it was last seen to be the same."""
 
     index: DimensionIndex
@@ -63,11 +63,14 @@ class Dimensions:
     """
 
     def __init__(
-        self, places: Iterable[Place] = (), every: float = DEFAULTS.dimensions_every, clock: Clock | None = None
+        self,
+        places: Iterable[DimensionLocation] = (),
+        every: float = DEFAULTS.dimensions_every,
+        clock: Clock | None = None,
     ) -> None:
         self._places = {place.dimension.name: place for place in places}
         self._every, self._clock = every, clock or SystemClock()
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, LoadedTable] = {}
         self.failing: dict[str, str] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -96,17 +99,17 @@ class Dimensions:
                     _logger.info("dimension %s can be read again", name)
                     self.failing = {other: said for other, said in self.failing.items() if other != name}
 
-    def _look(self, name: str, place: Place) -> None:
+    def _look(self, name: str, place: DimensionLocation) -> None:
         # Asked for before the look: whatever was written before then is in it.
         now, held = self._clock.now(), self._held.get(name)
         seen = look(place)
         if held is not None and held.seen == seen:
             self._held[name] = replace(held, looked_at=now)
             return
-        self._held[name] = made = Held(DimensionIndex(read(place)), seen, now, now)
+        self._held[name] = made = LoadedTable(DimensionIndex(read(place)), seen, now, now)
         _logger.info("dimension %s: %d rows of %d keys", name, made.index.rows, made.index.keys)
 
-    def read(self, dimension: Dimension, keys: Sequence[Key], t: int) -> list[Answer]:
+    def read(self, dimension: Dimension, keys: Sequence[Key], t: int) -> list[ViewValues]:
         """The features of some keys at a moment, past or present, all from one state of the table."""
         held = self._held.get(dimension.name)
         if held is None:
@@ -159,9 +162,9 @@ def dimensions_of(config: Config, plan: Plan, clock: Clock | None = None) -> Dim
 
 def answer(
     dimension: Dimension, key: Key, values: dict[str, Any] | None, t: int, as_of: int | None, *, stale: bool
-) -> Answer:
+) -> ViewValues:
     """What is said of a key of a dimension; without values it is missing, and every feature is null."""
-    return Answer(
+    return ViewValues(
         view=dimension.name,
         key=dict(zip(dimension.by, key, strict=True)),
         values=dimension.nothing if values is None else values,

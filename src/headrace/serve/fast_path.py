@@ -47,7 +47,7 @@ class Shortcuts(NamedTuple):
     soon: Callable[[Any, bytes], Coroutine[Any, Any, Response] | None]
 
 
-class Straight(HttpToolsProtocol):
+class FastPathProtocol(HttpToolsProtocol):
     """A connection whose plain requests are answered where they are read."""
 
     def __init__(self, shortcuts: Shortcuts, **given: Any) -> None:

@@ -21,12 +21,12 @@ from headrace.read.answer_json import answer_json
 from headrace.read.catalog import Readable, find, readables
 from headrace.read.feature_row import RequestValues, model_row, row_json
 from headrace.read.on_demand import Requests
-from headrace.read.reader import REQUEST, Answer, Reader, oldest_of
+from headrace.read.reader import REQUEST, Reader, ViewValues, oldest_of
 from headrace.serve.dimensions import TABLE, Dimensions
 from headrace.serve.metrics import Metrics
-from headrace.serve.monotonic_clock import Steady
+from headrace.serve.monotonic_clock import MonotonicClock
 from headrace.serve.served_samples import Samples
-from headrace.serve.status_view import Watch
+from headrace.serve.status_view import StatusView
 from headrace.tiles.changelog import Key, KeyPart
 
 FLAG, REFUSE = "flag", "refuse"
@@ -40,8 +40,8 @@ class Reads:
     def __init__(
         self,
         reader: Reader,
-        clock: Steady,
-        watch: Watch,
+        clock: MonotonicClock,
+        watch: StatusView,
         samples: Samples,
         metrics: Metrics,
         dimensions: Dimensions,
@@ -64,14 +64,14 @@ class Reads:
         """All features of a key as JSON; what is too old is refused when `stale` says so."""
         return told(of, key, self.read(of, [key], t)[0], requests, t, stale)
 
-    def read(self, of: Readable, keys: Sequence[Mapping[str, KeyPart]], t: int) -> list[dict[str, Answer]]:
+    def read(self, of: Readable, keys: Sequence[Mapping[str, KeyPart]], t: int) -> list[dict[str, ViewValues]]:
         """What every view and dimension behind a name has of each key; the keys of each come from one state of it."""
         views = {
             view.name: self._read(view, [tuple(key[name] for name in view.by) for key in keys], t) for view in of.views
         }
         return [{view: answers[place] for view, answers in views.items()} for place in range(len(keys))]
 
-    def _read(self, view: Keyed, keys: Sequence[Key], t: int) -> list[Answer]:
+    def _read(self, view: Keyed, keys: Sequence[Key], t: int) -> list[ViewValues]:
         """Reads of some keys, timed and counted."""
         started = time.perf_counter()
         if isinstance(view, Dimension):
@@ -84,7 +84,7 @@ class Reads:
             self._metrics.read(view.name, stale=answer.stale, missing=answer.missing)
         return answers
 
-    def _sampled(self, view: View, keys: Sequence[Key], t: int) -> list[Answer]:
+    def _sampled(self, view: View, keys: Sequence[Key], t: int) -> list[ViewValues]:
         """Reads of a view, perhaps kept with what was known before them."""
         sampled = [self._samples.wanted() for _ in keys]
         # Asked for before the read: what is included up to there is in the values, whatever comes in between.
@@ -95,7 +95,7 @@ class Reads:
                 self._samples.offer(view, answer, said)
         return answers
 
-    def _as_of_the_clock(self, answers: list[Answer]) -> list[Answer]:
+    def _as_of_the_clock(self, answers: list[ViewValues]) -> list[ViewValues]:
         """Answers that say so when they were made while the clock was set back."""
         if not self.clock.back:
             return answers
@@ -105,7 +105,7 @@ class Reads:
 def told(
     of: Readable,
     key: Mapping[str, KeyPart],
-    answers: Mapping[str, Answer],
+    answers: Mapping[str, ViewValues],
     requests: RequestValues,
     t: int,
     stale: str,
@@ -117,14 +117,14 @@ def told(
     return set_json(of.feature_set, key, answers, requests, t)
 
 
-def refuse_stale(of: Readable, answers: Mapping[str, Answer], stale: str) -> None:
+def refuse_stale(of: Readable, answers: Mapping[str, ViewValues], stale: str) -> None:
     """Refuse what is too old, when `stale` says so."""
     if stale == REFUSE:
         for view in of.views:
             _refuse_stale(view, answers[view.name])
 
 
-def _refuse_stale(view: Keyed, answer: Answer) -> None:
+def _refuse_stale(view: Keyed, answer: ViewValues) -> None:
     if not answer.stale:
         return
     hint = "Ask again later, or with stale=flag to have them all the same."
@@ -137,7 +137,7 @@ def _refuse_stale(view: Keyed, answer: Answer) -> None:
 
 
 def set_json(
-    of: FeatureSet, key: Mapping[str, KeyPart], answers: Mapping[str, Answer], requests: RequestValues, t: int
+    of: FeatureSet, key: Mapping[str, KeyPart], answers: Mapping[str, ViewValues], requests: RequestValues, t: int
 ) -> dict[str, Any]:
     """What is said of a feature set: as old as the oldest of its parts, and each part's own freshness."""
     return {
@@ -150,7 +150,7 @@ def set_json(
     }
 
 
-def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
+def set_freshness(answers: Mapping[str, ViewValues], t: int) -> dict[str, Any]:
     """How fresh several answers are together: as old as the oldest, missing when all are, stale when any is.
 
     A set of request values alone reads nothing: it has no age, and can be neither missing nor stale.
@@ -167,7 +167,7 @@ def set_freshness(answers: Mapping[str, Answer], t: int) -> dict[str, Any]:
     }
 
 
-def _freshness(answer: Answer) -> dict[str, Any]:
+def _freshness(answer: ViewValues) -> dict[str, Any]:
     return {
         "as_of": None if answer.as_of is None else show_time(answer.as_of),
         "late_as_of": None if answer.late_as_of is None else show_time(answer.late_as_of),

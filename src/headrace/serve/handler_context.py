@@ -15,26 +15,26 @@ from headrace.serve.body import read_body
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.event_intake import Intake
 from headrace.serve.feature_reads import FLAG, Reads
-from headrace.serve.in_flight import Work, work_of
+from headrace.serve.in_flight import RequestGates, work_of
 from headrace.serve.limits import Take, room_for
 from headrace.serve.metrics import Metrics
 from headrace.serve.origins import Callers
-from headrace.serve.past_reads import Past
+from headrace.serve.past_reads import PastReads
 from headrace.serve.request_queue import sent_within
 from headrace.serve.route import Router
 from headrace.serve.scoring.models import Models
-from headrace.serve.scoring.rows import TRIES, Scoring
+from headrace.serve.scoring.rows import TRIES, RowScoring
 from headrace.serve.served_samples import Samples
-from headrace.serve.status_view import Watch
+from headrace.serve.status_view import StatusView
 
 
 @dataclass
-class Standing:
+class ServingContext:
     """How the process stands, as requests see it."""
 
     callers: Callers = field(default_factory=Callers)
     metrics: Metrics = field(default_factory=Metrics)
-    work: Work = field(default_factory=lambda: work_of(DEFAULTS, SystemClock()))
+    work: RequestGates = field(default_factory=lambda: work_of(DEFAULTS, SystemClock()))
     dimensions: Dimensions = field(default_factory=Dimensions)
     models: Models = field(default_factory=Models)
     draining: bool = False
@@ -59,11 +59,11 @@ class HandlerContext:
         router: Router,
         reader: Reader,
         intake: Intake,
-        watch: Watch,
+        watch: StatusView,
         limits: ServeSettings,
         samples: Samples,
-        past: Past,
-        standing: Standing,
+        past: PastReads,
+        standing: ServingContext,
     ) -> None:
         self.router, self.plan, self.intake, self.watch, self.limits = router, reader.plan, intake, watch, limits
         self.past, self.standing, self.work = past, standing, standing.work
@@ -71,7 +71,7 @@ class HandlerContext:
         self.writing_room, self.reading_room = room_for(limits), room_for(limits)
         self.reading_room.status = 503
         self.reads = Reads(reader, self.work.clock, watch, samples, standing.metrics, standing.dimensions)
-        self.scoring = Scoring(standing.models, standing.metrics.scores)
+        self.scoring = RowScoring(standing.models, standing.metrics.scores)
         # Then a score needs no second clock: a model is given up long before the request is.
         self.scores_in_time = TRIES * standing.models.timeout <= limits.timeout
         names = {planned.view.name for planned in reader.plan.features if limits.stale == FLAG}

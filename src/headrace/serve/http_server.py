@@ -25,22 +25,22 @@ from headrace.define.stream import Stream
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader
-from headrace.serve.background import Beside, Work, once
+from headrace.serve.background import BackgroundThreads, Work, once
 from headrace.serve.connections import Connections
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.event_intake import Intake
 from headrace.serve.fast_path import Shortcuts
-from headrace.serve.handler_context import HandlerContext, Standing
+from headrace.serve.handler_context import HandlerContext, ServingContext
 from headrace.serve.in_flight import work_of
 from headrace.serve.metrics import Metrics
-from headrace.serve.middleware import Front
-from headrace.serve.past_reads import Past, Tables
+from headrace.serve.middleware import Middleware
+from headrace.serve.past_reads import PastReads, Tables
 from headrace.serve.route import Router
 from headrace.serve.routes import ROUTES
 from headrace.serve.scoring.models import Models
 from headrace.serve.served_samples import Samples
-from headrace.serve.server_options import Terms
-from headrace.serve.status_view import Watch
+from headrace.serve.server_options import ServerOptions
+from headrace.serve.status_view import StatusView
 
 if TYPE_CHECKING:
     import uvicorn
@@ -57,9 +57,9 @@ LOOK = 0.02
 class Answers(Protocol):
     """What answers requests, on which terms, and what is done beside it."""
 
-    app: Front
-    standing: Standing
-    terms: Terms
+    app: Middleware
+    standing: ServingContext
+    terms: ServerOptions
     beside: tuple[Work, ...]
 
 
@@ -81,23 +81,27 @@ class Answering:
         reader: Reader,
         log: Log,
         named: Names,
-        watch: Watch,
+        watch: StatusView,
         *,
         clock: Clock | None = None,
-        terms: Terms | None = None,
+        terms: ServerOptions | None = None,
         sources: Sources | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        plan, clock, self.terms = reader.plan, clock or SystemClock(), terms or Terms()
+        plan, clock, self.terms = reader.plan, clock or SystemClock(), terms or ServerOptions()
         settings = self.terms.settings
         sources = sources or Sources()
         dimensions, models = sources.dimensions, sources.models
-        self.standing = Standing(self.terms.callers, metrics or Metrics(), work_of(settings, clock), dimensions, models)
+        self.standing = ServingContext(
+            self.terms.callers, metrics or Metrics(), work_of(settings, clock), dimensions, models
+        )
         self._answered = watch.answered
         self.samples = Samples(plan, log, named, settings.sample, tell=self._sampled)
-        intake, past = Intake(plan, log, named, clock, sources.ids), Past(sources.tables, log, named, dimensions)
+        intake, past = Intake(plan, log, named, clock, sources.ids), PastReads(sources.tables, log, named, dimensions)
         router = Router(ROUTES)
-        self.app = Front(HandlerContext(router, reader, intake, watch, settings, self.samples, past, self.standing))
+        self.app = Middleware(
+            HandlerContext(router, reader, intake, watch, settings, self.samples, past, self.standing)
+        )
         self.beside: tuple[Work, ...] = (self.samples.run, dimensions.run, models.run)
 
     def _sampled(self, *, kept: int = 0, dropped: int = 0) -> None:
@@ -133,7 +137,7 @@ def serve(listener: socket.socket, answers: Answers, stop: threading.Event, star
         server.should_exit = True
 
     once(stop, exit_soon)
-    beside = Beside(answers.beside, exit_soon)
+    beside = BackgroundThreads(answers.beside, exit_soon)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(server.serve(sockets=[listener]))

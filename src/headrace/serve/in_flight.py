@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from headrace.clock import Clock
 from headrace.config.serve_settings import ServeSettings
 from headrace.serve.metrics import Metrics
-from headrace.serve.monotonic_clock import Steady
+from headrace.serve.monotonic_clock import MonotonicClock
 from headrace.serve.request_queue import Gate
 
 
 @dataclass(frozen=True)
-class Work:
+class RequestGates:
     """The gates of readers and writers, so that neither keeps the other away, and the clock."""
 
     reading: Gate
     writing: Gate
-    clock: Steady
+    clock: MonotonicClock
 
     def tell(self, metrics: Metrics) -> None:
         """Say how much is under way now."""
@@ -28,7 +28,7 @@ class Work:
         )
 
 
-def work_of(limits: ServeSettings, clock: Clock) -> Work:
+def work_of(limits: ServeSettings, clock: Clock) -> RequestGates:
     """Nothing under way yet."""
     reading, writing = (Gate(limits.concurrency, limits.queue, limits.timeout) for _ in range(2))
-    return Work(reading, writing, Steady(clock))
+    return RequestGates(reading, writing, MonotonicClock(clock))

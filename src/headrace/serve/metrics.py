@@ -101,7 +101,7 @@ class Metrics:
         ]
         self._kept = self._counter("headrace_samples_kept_total")
         self._dropped = self._counter("headrace_samples_dropped_total")
-        self.scores = scoring_metrics.Scores(self._registry)
+        self.scores = scoring_metrics.ScoreMetrics(self._registry)
         self._children: dict[tuple[Any, ...], Any] = {}
         self._views: dict[str, list[Any]] = {}
         self.in_flight = self.connections = 0

@@ -34,7 +34,7 @@ METHODS = frozenset({"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _logger = logging.getLogger(__name__)
 
 
-class Front:
+class Middleware:
     """The routes behind access, metrics and drain."""
 
     def __init__(self, context: HandlerContext) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import asdict
 
-from headrace.alarms.alarm import Alarm, full_alarm
+from headrace.alarms.alarm import StreamAlarm, full_alarm
 from headrace.clock import MINUTE, SECOND, Clock, show_time
 from headrace.config.config import Names
 from headrace.define.view import View
@@ -68,7 +68,7 @@ class Monitor:
         self.behind: dict[str, Behind] = {}
         self.free_disk: int | None = None
         self._least, self._is_full = least, False
-        self._disk: Alarm | None = None
+        self._disk: StreamAlarm | None = None
         self._history = False
         self._publisher = StatusPublisher(log, self._topic, clock, every=PUBLISH, begun=clock.now())
         self._cleaned = clock.now()

@@ -16,7 +16,7 @@ TOLERATED = SECOND
 _logger = logging.getLogger(__name__)
 
 
-class Steady:
+class MonotonicClock:
     """A clock over another one.
 
     Attributes
@@ -28,7 +28,7 @@ class Steady:
     --------
     >>> from headrace.testing import FakeClock
     >>> under = FakeClock(5_000_000)
-    >>> steady = Steady(under)
+    >>> steady = MonotonicClock(under)
     >>> steady.now(), steady.back
     (5000000, False)
     """

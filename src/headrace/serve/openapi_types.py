@@ -18,7 +18,7 @@ from headrace.meaning.value import value
 from headrace.plan.model import Plan
 from headrace.read.answer_json import answer_json
 from headrace.read.catalog import Readable
-from headrace.read.reader import REQUEST, Answer
+from headrace.read.reader import REQUEST, ViewValues
 from headrace.serve.dimensions import TABLE, answer
 from headrace.serve.responses import error_json
 from headrace.serve.route import Route
@@ -165,7 +165,7 @@ def answer_example(of: Readable, plan: Plan) -> Json | None:
     features = plan.view(view.name)
     values = {planned.feature.name: value(planned, [], MOMENT) for planned in features}
     mode = features[0].tile_set.mode
-    return answer_json(view, Answer(view.name, key_example(of), values, MOMENT, None, None, True, True, mode))
+    return answer_json(view, ViewValues(view.name, key_example(of), values, MOMENT, None, None, True, True, mode))
 
 
 def request_schema(of: FeatureSet) -> Json | None:

@@ -17,7 +17,7 @@ from headrace.define.view import View
 from headrace.errors import DataError, shown
 from headrace.log.protocol import Log
 from headrace.read.catalog import Readable
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.serve.dimensions import Dimensions
 from headrace.tiles.changelog import KeyPart
 
@@ -30,23 +30,23 @@ Tables = Callable[[Stream], "Mapping[str, LakeTable]"]
 """Gives the tables of a stream that are there, as they are now."""
 
 
-class Past:
+class PastReads:
     """Reads past values of a project's views and dimensions."""
 
     def __init__(self, tables: Tables, log: Log, named: Names, dimensions: Dimensions | None = None) -> None:
         self._tables, self._log, self._named = tables, log, named
         self._dimensions = dimensions or Dimensions()
 
-    def read(self, of: Readable, key: Mapping[str, KeyPart], t: int) -> dict[str, Answer]:
+    def read(self, of: Readable, key: Mapping[str, KeyPart], t: int) -> dict[str, ViewValues]:
         """What every view and dimension behind a name had of a key at a moment."""
         return {view.name: self._read(view, key, t) for view in of.views}
 
-    def _read(self, view: View | Dimension, key: Mapping[str, KeyPart], t: int) -> Answer:
+    def _read(self, view: View | Dimension, key: Mapping[str, KeyPart], t: int) -> ViewValues:
         if isinstance(view, Dimension):
             return self._dimensions.read(view, [tuple(key[name] for name in view.by)], t)[0]
         return self._view(view, key, t)
 
-    def _view(self, view: View, key: Mapping[str, KeyPart], t: int) -> Answer:
+    def _view(self, view: View, key: Mapping[str, KeyPart], t: int) -> ViewValues:
         from headrace.asof.lake import values_at
         from headrace.lake.completeness import complete
 
@@ -54,7 +54,7 @@ class Past:
         silver = complete(self._tables(stream), stream, self._log, self._named.topic(stream.name), t)
         own = {name: key[name] for name in view.by}
         found, there = values_at(silver, view, tuple(own.values()), t)
-        return Answer(view.name, own, found, t, t, 0.0, not there, False, LAKE, t)
+        return ViewValues(view.name, own, found, t, t, 0.0, not there, False, LAKE, t)
 
 
 def moment_of(text: str, now: int) -> int:

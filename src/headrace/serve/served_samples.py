@@ -23,7 +23,7 @@ from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.plan.model import Plan
 from headrace.read.answer_json import answer_json
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.serve.responses import encode
 from headrace.tiles.changelog import ProgressRow
 
@@ -34,7 +34,7 @@ PAUSE = 0.2
 """Seconds between two looks at the buffer: an append to the log costs a write to the disk, however small."""
 
 _logger = logging.getLogger(__name__)
-Sample = tuple[View, Answer, ProgressRow | None]
+Sample = tuple[View, ViewValues, ProgressRow | None]
 Tell = Callable[..., None]
 
 
@@ -74,7 +74,7 @@ class Samples:
         """Whether the next read is one to keep."""
         return self._share > 0 and self._chance() < self._share
 
-    def offer(self, view: View, answer: Answer, said: ProgressRow | None) -> None:
+    def offer(self, view: View, answer: ViewValues, said: ProgressRow | None) -> None:
         """Hand a read over; at once, whatever becomes of it."""
         if len(self._buffer) >= BUFFER:
             self._tell(dropped=1)
@@ -112,7 +112,7 @@ class Samples:
             self._failing = False
             self._tell(kept=len(messages))
 
-    def _message(self, view: View, answer: Answer, said: ProgressRow | None) -> Message:
+    def _message(self, view: View, answer: ViewValues, said: ProgressRow | None) -> Message:
         """All that an audit needs to know."""
         same = said is not None and said.as_of == answer.as_of
         told: dict[str, Any] = answer_json(view, answer) | {

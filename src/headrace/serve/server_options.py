@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Terms:
+class ServerOptions:
     """Who is served and how.
 
     Parameters
@@ -34,7 +34,7 @@ class Terms:
 
     Examples
     --------
-    >>> Terms().access.keys, Terms().settings.max_keys
+    >>> ServerOptions().access.keys, ServerOptions().settings.max_keys
     ((), 1000)
     """
 
@@ -48,7 +48,7 @@ class Terms:
         return Callers(self.access, self.settings.without_keys == "anywhere")
 
 
-def terms_of(config: Config, workers: int = 1) -> Terms:
+def terms_of(config: Config, workers: int = 1) -> ServerOptions:
     """The terms a project sets, for one of so many processes that share the connections."""
     from headrace.serve.connections import room_for_connections
 
@@ -60,7 +60,7 @@ def terms_of(config: Config, workers: int = 1) -> Terms:
     most = room_for_connections(serve.max_connections)
     if most < serve.max_connections:
         _logger.warning("open files allow %d connections, not %d", most, serve.max_connections)
-    return Terms(access, tls, replace(serve, max_connections=math.ceil(most / workers)))
+    return ServerOptions(access, tls, replace(serve, max_connections=math.ceil(most / workers)))
 
 
 def refuse_unusable(config: Config) -> None:

@@ -76,7 +76,7 @@ class ProjectStatus(PublishedStatus, kw_only=True):
         )
 
 
-class Watch(Protocol):
+class StatusView(Protocol):
     """What requests ask, and what they tell.
 
     Attributes

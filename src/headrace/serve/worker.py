@@ -29,7 +29,7 @@ from headrace.serve.http_server import Answering, Sources, ids_of, lake_of, serv
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.models import models_of
 from headrace.serve.server_options import terms_of
-from headrace.serve.worker_pipe import Heard
+from headrace.serve.worker_pipe import WorkerStatusView
 from headrace.serve.workers import Target
 from headrace.store.open import look_into
 from headrace.topics import open_log
@@ -76,7 +76,7 @@ def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, kee
     signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(stop.set, ()))
     project = load()
     config, plan = project.config, project.plan()
-    heard = Heard(keeper)
+    heard = WorkerStatusView(keeper)
     with open_log(config) as log, look_into(config) as store:
         answering = Answering(
             Reader(plan, store),

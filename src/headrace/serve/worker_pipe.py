@@ -25,7 +25,7 @@ SILENCE = 5.0
 
 
 @dataclass(frozen=True)
-class Beat:
+class WorkerReport:
     """What a worker says now and then: what it has counted since its start, and how long its newest reads took."""
 
     answered: Mapping[str, int]
@@ -33,7 +33,7 @@ class Beat:
 
 
 @dataclass(frozen=True)
-class Word:
+class StatusMessage:
     """What it is told."""
 
     readiness: Mapping[str, bool]
@@ -41,7 +41,7 @@ class Word:
     free_disk: int | None = None
 
 
-class Heard:
+class WorkerStatusView:
     """How things stand, in a worker: see `Watch`.
 
     Parameters
@@ -59,7 +59,7 @@ class Heard:
         self._keeper = keeper
         self.before: Callable[[], None] = lambda: None
         self._talking = threading.Lock()
-        self._word, self._heard_at = Word({"filling": False}), time.monotonic()
+        self._word, self._heard_at = StatusMessage({"filling": False}), time.monotonic()
         self.reads: deque[float] = deque(maxlen=READS)
         self.answered = dict.fromkeys(ANSWERED, 0)
 
@@ -82,7 +82,7 @@ class Heard:
         """Say what was done, and hear how things stand."""
         self.before()
         newest = [self.reads.popleft() for _ in range(len(self.reads))]
-        self._word, self._heard_at = self._said(Beat(dict(self.answered), newest)), time.monotonic()
+        self._word, self._heard_at = self._said(WorkerReport(dict(self.answered), newest)), time.monotonic()
 
     def readiness(self) -> Mapping[str, bool]:
         """See `Watch`; who has heard nothing for a while does not know."""
@@ -95,7 +95,7 @@ class Heard:
         found: ProjectStatus = self._said(None)
         return found
 
-    def _said(self, what: Beat | None) -> Any:
+    def _said(self, what: WorkerReport | None) -> Any:
         with self._talking:
             try:
                 self._keeper.send(what)

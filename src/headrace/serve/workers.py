@@ -22,7 +22,7 @@ from headrace.processes.child import ChildProcess, start_module
 from headrace.serve import metrics
 from headrace.serve.monitor import Monitor
 from headrace.serve.status_view import ANSWERED
-from headrace.serve.worker_pipe import Beat, Word
+from headrace.serve.worker_pipe import StatusMessage, WorkerReport
 
 WORKER = "headrace.serve.worker"
 SHORT = 10.0
@@ -121,7 +121,7 @@ class Workers:
         if not pipes:
             time.sleep(PATIENCE)
 
-    def _word(self, worker: Worker, said: Beat) -> Word:
+    def _word(self, worker: Worker, said: WorkerReport) -> StatusMessage:
         for what, count in said.answered.items():
             self._monitor.answered[what] += count - worker.counted[what]
         worker.counted = dict(said.answered)
@@ -129,7 +129,7 @@ class Workers:
         worker.heard = True
         if all(each.heard for each in self._all):
             self.up.set()
-        return Word(self._monitor.readiness(), dict(self._monitor.behind), self._monitor.free_disk)
+        return StatusMessage(self._monitor.readiness(), dict(self._monitor.behind), self._monitor.free_disk)
 
     def _replace(self) -> None:
         """Start another where one has ended."""

@@ -24,7 +24,7 @@ from headrace.plan.model import Plan
 from headrace.plan.model_inputs import FittingModels
 from headrace.serve.dimensions import Dimensions, dimensions_of
 from headrace.skew.compare import Against, Judged, compared
-from headrace.skew.counts import Counts
+from headrace.skew.counts import AuditCounts
 from headrace.skew.prediction import Prediction, PredictionReader, followed
 from headrace.skew.records import records
 from headrace.skew.sample import Sample, read_sample
@@ -48,7 +48,7 @@ class Audit:
         The views that could not be compared, and why: the lake has forgotten days that their windows reach.
     """
 
-    counts: Counts
+    counts: AuditCounts
     since: int
     until: int
     waiting: int
@@ -69,7 +69,7 @@ def audit(
     *,
     views: Collection[str] | None = None,
     most: int | None = None,
-    into: Counts | None = None,
+    into: AuditCounts | None = None,
 ) -> Audit:
     """Compare what was served and scored between two moments with the lake.
 
@@ -83,7 +83,7 @@ def audit(
         Where it is counted, beside what is there already.
     """
     ground = _Ground(plan, config, log)
-    counts, waiting = into or Counts(), 0
+    counts, waiting = into or AuditCounts(), 0
     for view in {planned.view.name: planned.view for planned in plan.features}.values():
         if views is None or view.name in views:
             reads = ground.reads(view, since, until)
@@ -151,7 +151,7 @@ class _Ground:
                     raise
                 self.skipped[view.name] = error.message
 
-    def follow(self, predictions: Sequence[Prediction], counts: Counts) -> None:
+    def follow(self, predictions: Sequence[Prediction], counts: AuditCounts) -> None:
         """Predictions of one model: what each view gave, and what follows from that."""
         found: dict[tuple[str, int, int], list[Judged]] = {}
         for samples in zip(*(each.samples for each in predictions), strict=True):

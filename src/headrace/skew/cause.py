@@ -15,7 +15,7 @@ from typing import Literal
 
 from headrace.meaning.event import Event
 from headrace.skew.defect import Evidence, looks_like
-from headrace.skew.tile_state import Known
+from headrace.skew.tile_state import KeyHistory
 
 Cause = Literal["freshness", "late lane", "ahead", "unready", "version", "undecided", "defect"]
 CAUSES: tuple[Cause, ...] = ("freshness", "late lane", "ahead", "unready", "version", "undecided", "defect")
@@ -39,7 +39,7 @@ class Mismatch:
         Of a defect, what it looks like.
     """
 
-    known: Known
+    known: KeyHistory
     features: tuple[str, ...]
     cause: Cause
     missing: tuple[Event, ...] = ()
@@ -47,7 +47,7 @@ class Mismatch:
     evidence: Evidence | None = None
 
 
-def mismatch(known: Known, version: str, *, examined: bool = True, after: Sequence[Event] = ()) -> Mismatch | None:
+def mismatch(known: KeyHistory, version: str, *, examined: bool = True, after: Sequence[Event] = ()) -> Mismatch | None:
     """What is wrong with a sample; None when nothing is.
 
     Parameters
@@ -81,7 +81,7 @@ def mismatch(known: Known, version: str, *, examined: bool = True, after: Sequen
     return Mismatch(known, features, "defect", evidence=evidence or UNEXPLAINED)
 
 
-def _ahead(known: Known, after: Sequence[Event]) -> bool:
+def _ahead(known: KeyHistory, after: Sequence[Event]) -> bool:
     """Whether the values are what they are with events that came later: all that were in the tiles, or a few more."""
     positions = known.sample.positions or {}
     passed = [event for event in after if event.place[2] < positions.get(event.place[1], 0)]

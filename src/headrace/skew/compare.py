@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from headrace.asof.lake import Past
+from headrace.asof.lake import PastEvents
 from headrace.codec.json.rules import LATEST
 from headrace.define.view import Feature, View
 from headrace.lake.table import LakeTable
@@ -16,7 +16,7 @@ from headrace.meaning.exact import Key, ViewEvents
 from headrace.skew.cause import Mismatch, mismatch
 from headrace.skew.freshness import Age, Ages
 from headrace.skew.sample import Sample
-from headrace.skew.tile_state import Held, Known
+from headrace.skew.tile_state import KeyEvent, KeyHistory
 
 AT_ONCE = 50_000
 """Samples whose events are in memory at the same time."""
@@ -72,17 +72,17 @@ def compared(against: Against, silver: LakeTable, samples: Sequence[Sample]) -> 
     for at in range(0, len(in_order), AT_ONCE):
         some = in_order[at : at + AT_ONCE]
         moments, keys = [sample.t for sample in some], {sample.key for sample in some}
-        past = Past.read(silver, against.view, moments, keys)
+        past = PastEvents.read(silver, against.view, moments, keys)
         yield from judged(against, past, some, cache(partial(_all_of, silver, against.view, moments, frozenset(keys))))
 
 
-def _all_of(silver: LakeTable, view: View, moments: Sequence[int], keys: frozenset[Key]) -> Past:
+def _all_of(silver: LakeTable, view: View, moments: Sequence[int], keys: frozenset[Key]) -> PastEvents:
     """What the lake has of keys by now, whenever it arrived."""
-    return Past.read(silver, view, moments, keys, arrived_by=LATEST)
+    return PastEvents.read(silver, view, moments, keys, arrived_by=LATEST)
 
 
 def judged(
-    against: Against, past: Past, samples: Sequence[Sample], everything: Callable[[], Past] | None = None
+    against: Against, past: PastEvents, samples: Sequence[Sample], everything: Callable[[], PastEvents] | None = None
 ) -> list[Judged]:
     """Samples of the view, from events that are there; `everything` has those that came later as well."""
     columns = past.values([(sample.key, sample.moment) for sample in samples])
@@ -104,16 +104,16 @@ def judged(
     return found
 
 
-def _after(sample: Sample, everything: Past) -> list[Event]:
+def _after(sample: Sample, everything: PastEvents) -> list[Event]:
     """The events of a sample's key that came after its own, in the order of the log."""
     later = [event for event in everything.held.get(sample.key, ()) if event.place >= sample.moment]
     return sorted(later, key=lambda event: event.place)
 
 
-def _known(against: Against, past: Past, meaning: ViewEvents, sample: Sample) -> Known:
+def _known(against: Against, past: PastEvents, meaning: ViewEvents, sample: Sample) -> KeyHistory:
     events = [event for event in past.held.get(sample.key, ()) if event.place < sample.moment]
-    held = [Held(event, event.place in past.late) for event in sorted(events, key=lambda event: event.place)]
-    return Known(sample, held, meaning, against.grain, against.patience)
+    held = [KeyEvent(event, event.place in past.late) for event in sorted(events, key=lambda event: event.place)]
+    return KeyHistory(sample, held, meaning, against.grain, against.patience)
 
 
 def _plainly_equal(sample: Sample, known: Mapping[str, Any]) -> bool:

@@ -53,7 +53,7 @@ class FeatureCounts:
         }
 
 
-class Counts:
+class AuditCounts:
     """Everything an audit has found."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from headrace.clock import show_time
 from headrace.define.window import Window
 from headrace.meaning.event import Event
-from headrace.skew.tile_state import Known
+from headrace.skew.tile_state import KeyHistory
 
 CLOCKS_APART = 60_000_000
 """How far the moment of an answer may be from when the log took the record of it, in microseconds."""
@@ -32,7 +32,7 @@ class Evidence:
     events: tuple[Event, ...] = ()
 
 
-def looks_like(known: Known, features: Sequence[str]) -> Evidence | None:
+def looks_like(known: KeyHistory, features: Sequence[str]) -> Evidence | None:
     """The kind of defect that gives the values served; None when no kind does."""
     for kind, look in KINDS.items():
         found = look(known, features)
@@ -42,10 +42,10 @@ def looks_like(known: Known, features: Sequence[str]) -> Evidence | None:
 
 
 Found = tuple[str, tuple[Event, ...]]
-Look = Callable[[Known, Sequence[str]], Found | None]
+Look = Callable[[KeyHistory, Sequence[str]], Found | None]
 
 
-def _shifted_clock(known: Known, _: Sequence[str]) -> Found | None:
+def _shifted_clock(known: KeyHistory, _: Sequence[str]) -> Found | None:
     """The moment is not when it was: progress that had not been made yet, or a record that was taken long before."""
     sample = known.sample
     if abs(sample.told_at - sample.t) > CLOCKS_APART:
@@ -55,7 +55,7 @@ def _shifted_clock(known: Known, _: Sequence[str]) -> Found | None:
     return None
 
 
-def _mis_ordered(known: Known, features: Sequence[str]) -> Found | None:
+def _mis_ordered(known: KeyHistory, features: Sequence[str]) -> Found | None:
     """The values are each other's."""
     meant, served = known.values(), known.sample.values
     whose: dict[str, str] = {}
@@ -74,7 +74,7 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _wrong_default(known: Known, features: Sequence[str]) -> Found | None:
+def _wrong_default(known: KeyHistory, features: Sequence[str]) -> Found | None:
     """Nothing had happened, and something was said of it."""
     meant, nothing = known.values(), known.values(known.all)
     if any(meant[name] != nothing[name] for name in features):
@@ -83,7 +83,7 @@ def _wrong_default(known: Known, features: Sequence[str]) -> Found | None:
     return "; ".join(told), ()
 
 
-def _stale(known: Known, _: Sequence[str]) -> Found | None:
+def _stale(known: KeyHistory, _: Sequence[str]) -> Found | None:
     """All of it is what the log held earlier than was said."""
     events = known.all
     for count in range(len(events) - 1, -1, -1):
@@ -94,7 +94,7 @@ def _stale(known: Known, _: Sequence[str]) -> Found | None:
     return None
 
 
-def _late_lane(known: Known, _: Sequence[str]) -> Found | None:
+def _late_lane(known: KeyHistory, _: Sequence[str]) -> Found | None:
     """Late events should have been published long ago."""
     late = [each.event for each in known.events if each.late]
     for missing in (*([event] for event in late), late):
@@ -104,7 +104,7 @@ def _late_lane(known: Known, _: Sequence[str]) -> Found | None:
     return None
 
 
-def _truncated(known: Known, _: Sequence[str]) -> Found | None:
+def _truncated(known: KeyHistory, _: Sequence[str]) -> Found | None:
     """Tiles before some moment are gone."""
     tiles = sorted({known.tile(event) for event in known.all})
     for first in [*tiles[1:], tiles[-1] + known.grain] if tiles else []:
@@ -114,7 +114,7 @@ def _truncated(known: Known, _: Sequence[str]) -> Found | None:
     return None
 
 
-def _dropped_tile(known: Known, _: Sequence[str]) -> Found | None:
+def _dropped_tile(known: KeyHistory, _: Sequence[str]) -> Found | None:
     """One tile is gone, of one lane or of both."""
     for start in sorted({known.tile(event) for event in known.all}, reverse=True):
         inside = [each for each in known.events if known.tile(each.event) == start]
@@ -125,26 +125,26 @@ def _dropped_tile(known: Known, _: Sequence[str]) -> Found | None:
     return None
 
 
-def _single(known: Known, changed: Callable[[list[Event], int], list[Event]]) -> Iterator[Event]:
+def _single(known: KeyHistory, changed: Callable[[list[Event], int], list[Event]]) -> Iterator[Event]:
     """The events with which one change each gives the values served."""
     events = known.all
     places = range(len(events) - 1, max(-1, len(events) - 1 - TRIED), -1)
     return (events[at] for at in places if not known.differing(changed(events, at)))
 
 
-def _doubled(known: Known, _: Sequence[str]) -> Found | None:
+def _doubled(known: KeyHistory, _: Sequence[str]) -> Found | None:
     """One event counts twice."""
     event = next(_single(known, lambda events, at: [*events, events[at]]), None)
     return None if event is None else ("", (event,))
 
 
-def _missing(known: Known, _: Sequence[str]) -> Found | None:
+def _missing(known: KeyHistory, _: Sequence[str]) -> Found | None:
     """One event does not count that was there."""
     event = next(_single(known, lambda events, at: [*events[:at], *events[at + 1 :]]), None)
     return None if event is None else ("", (event,))
 
 
-def _wrong_window(known: Known, features: Sequence[str]) -> Found | None:
+def _wrong_window(known: KeyHistory, features: Sequence[str]) -> Found | None:
     """The values are those of another stretch of time."""
     told = []
     for name in features:
@@ -155,7 +155,7 @@ def _wrong_window(known: Known, features: Sequence[str]) -> Found | None:
     return "; ".join(told), ()
 
 
-def _other_span(known: Known, name: str) -> tuple[int, int] | None:
+def _other_span(known: KeyHistory, name: str) -> tuple[int, int] | None:
     """The span of another window of the view, or one beginning or ending some tiles earlier or later."""
     feature, t = known.sample.view.feature(name), known.sample.t
     if len(feature.terms) != 1:
@@ -170,7 +170,7 @@ def _other_span(known: Known, name: str) -> tuple[int, int] | None:
     return None
 
 
-def _spans(known: Known, window: Window, t: int) -> Iterator[tuple[int, int]]:
+def _spans(known: KeyHistory, window: Window, t: int) -> Iterator[tuple[int, int]]:
     own = window.span(t)
     for feature in known.sample.view.features:
         yield from (span for term in feature.terms if (span := term.window.span(t)) != own)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from headrace.asof.lake import Past
+from headrace.asof.lake import PastEvents
 from headrace.clock import SECOND, show_time
 from headrace.meaning.event import Event, Place
 from headrace.meaning.exact import Key, Moment
@@ -36,7 +36,7 @@ class Age(NamedTuple):
 class Ages:
     """The ages of the newest events of keys at past moments."""
 
-    def __init__(self, past: Past) -> None:
+    def __init__(self, past: PastEvents) -> None:
         self._past = past
         self._keys: dict[Key, tuple[list[Place], list[int]]] = {}
 

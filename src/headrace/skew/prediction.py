@@ -20,7 +20,7 @@ from headrace.define.on_demand import OnDemand
 from headrace.errors import HeadraceError
 from headrace.log.record import Record
 from headrace.read.feature_row import model_row, row_json
-from headrace.read.reader import Answer
+from headrace.read.reader import ViewValues
 from headrace.serve.dimensions import Dimensions
 from headrace.skew.cause import Cause
 from headrace.skew.compare import Judged
@@ -154,7 +154,7 @@ def _row(prediction: Prediction, views: Mapping[str, Mapping[str, Any]], dimensi
     """The row that a model would be given, as JSON has it."""
     features, t = prediction.model.features, prediction.t
     answers = {
-        name: Answer(name, {}, dict(values), t, t, 0.0, missing=False, stale=False, mode="lake")
+        name: ViewValues(name, {}, dict(values), t, t, 0.0, missing=False, stale=False, mode="lake")
         for name, values in views.items()
     }
     for each in features.dimensions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from headrace.alarms.alarm import Alarm, AlarmStatus
+from headrace.alarms.alarm import AlarmStatus, StreamAlarm
 from headrace.clock import Clock, SystemClock, show_time
 from headrace.config.config import Config, names
 from headrace.errors import DiskFullError, HeadraceError
@@ -18,7 +18,7 @@ from headrace.plan.model import Plan
 from headrace.processes.component import run_component
 from headrace.skew.audit import audit, complete_for
 from headrace.skew.cause import CAUSES
-from headrace.skew.counts import Counts
+from headrace.skew.counts import AuditCounts
 from headrace.status.records import AuditStatus, FeatureSkew, SkewStatus
 from headrace.status.topic import StatusPublisher
 from headrace.topics import STATUS, create, open_log, topics
@@ -34,7 +34,7 @@ class Auditing:
     def __init__(self, plan: Plan, config: Config, log: Log, clock: Clock) -> None:
         self._plan, self._config, self._log, self._clock = plan, config, log, clock
         create(log, topics(plan, names(config), config.log.partitions))
-        self.counts, self.audits = Counts(), 0
+        self.counts, self.audits = AuditCounts(), 0
         self.upto = clock.now()
         self._since: int | None = None
         self._publisher = StatusPublisher(log, names(config).topic(STATUS), clock)
@@ -101,7 +101,7 @@ class Auditing:
             return []
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.kinds.items())
         says = f"Values were served that nothing excuses: {kinds}. `headrace skew` shows the events."
-        return [Alarm("", None, "skew", None, None, self._since, says).status()]
+        return [StreamAlarm("", None, "skew", None, None, self._since, says).status()]
 
 
 def main(plan: Plan, config: Config, stop: threading.Event, clock: Clock | None = None) -> None:

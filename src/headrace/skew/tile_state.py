@@ -24,7 +24,7 @@ MOST_STATES = 5_000
 LANES = (False, True)
 
 
-class Held(NamedTuple):
+class KeyEvent(NamedTuple):
     """An event that counts for a key, and whether it travels in the late lane."""
 
     event: Event
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Known:
+class KeyHistory:
     """What was known of a key at a sample's moment.
 
     Parameters
@@ -48,7 +48,7 @@ class Known:
     """
 
     sample: Sample
-    events: Sequence[Held]
+    events: Sequence[KeyEvent]
     meaning: ViewEvents
     grain: int
     patience: int

@@ -23,7 +23,7 @@ _ID = re.compile(r"(\d{1,9})/(\d{1,18})", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """A record that was refused.
 
     Parameters
@@ -43,7 +43,7 @@ class Letter:
 
     Examples
     --------
-    >>> letter = Letter(0, 7, 5, "malformed", "it is not JSON", b"k", b"{", (("trace", b"1"),), 1)
+    >>> letter = DeadLetter(0, 7, 5, "malformed", "it is not JSON", b"k", b"{", (("trace", b"1"),), 1)
     >>> kept = letter.message
     >>> read(Record("payments.dead", 0, 0, 9, kept.key, kept.value, kept.headers)) == letter
     True
@@ -92,13 +92,13 @@ class Letter:
         return Message(None, self.id.encode(), told)
 
 
-def read(record: Record) -> Letter:
+def read(record: Record) -> DeadLetter:
     """A letter from its topic. What was written by hand or by an earlier version is read as far as it goes."""
     own = [(name, value) for name, value in record.headers if not name.startswith(ORIGINAL)]
     told = {name: value.decode("utf-8", "replace") for name, value in own}
     place = _ID.fullmatch((record.key or b"").decode("utf-8", "replace"))
     value = record.value or b""
-    return Letter(
+    return DeadLetter(
         partition=int(place[1]) if place else record.partition,
         offset=int(place[2]) if place else record.offset,
         arrived_at=_whole(told.get("arrived_at"), record.arrived_at),
@@ -112,13 +112,13 @@ def read(record: Record) -> Letter:
     )
 
 
-def present(records: Iterable[Record], *, values: bool = True) -> dict[str, Letter]:
+def present(records: Iterable[Record], *, values: bool = True) -> dict[str, DeadLetter]:
     """The letters that are there after these records of their topic, by name; without values, those are left empty.
 
     A batch of the archive that was cut off is run again and writes its letters again. A letter that was done with in
     the meantime stays so, and one whose replay was begun keeps that.
     """
-    found: dict[str, Letter] = {}
+    found: dict[str, DeadLetter] = {}
     ended: dict[str, int] = {}
     for record in records:
         letter = read(record)
@@ -146,14 +146,14 @@ def walk(log: Log, topic: str) -> Iterator[Record]:
             at = records[-1].offset + 1
 
 
-def in_parts(letters: Iterable[Letter], most: int) -> Iterator[list[Letter]]:
+def in_parts(letters: Iterable[DeadLetter], most: int) -> Iterator[list[DeadLetter]]:
     """Letters in parts of one append each, by number and by bytes: a letter may be megabytes.
 
-    >>> one = Letter(0, 0, 0, "malformed", "", None, b"{", (), 1)
+    >>> one = DeadLetter(0, 0, 0, "malformed", "", None, b"{", (), 1)
     >>> [len(part) for part in in_parts([one] * 5, most=2)]
     [2, 2, 1]
     """
-    part: list[Letter] = []
+    part: list[DeadLetter] = []
     size = 0
     for letter in letters:
         part.append(letter)

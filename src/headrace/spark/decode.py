@@ -17,7 +17,7 @@ from headrace.codec.avro.schema import record
 from headrace.codec.avro.sql import AvroSql, avro_sql, end_mark
 from headrace.codec.json import rules
 from headrace.codec.json.sql import json_sql
-from headrace.codec.wire import UNFRAMED, Layout, own_text
+from headrace.codec.wire import UNFRAMED, RecordLayout, own_text
 from headrace.codec.writers import Writers, carrier, writers_of
 from headrace.errors import ConfigError, shown
 from headrace.spark.avro import need_avro
@@ -67,7 +67,7 @@ def decode(records: DataFrame, schema: Struct, *, value: str = "value") -> DataF
 
 
 def decode_stream(
-    records: DataFrame, stream: Layout, writers: Writers | None = None, *, value: str = "value"
+    records: DataFrame, stream: RecordLayout, writers: Writers | None = None, *, value: str = "value"
 ) -> DataFrame:
     """Add a `row` and a `fault` to records of a stream, whatever its format.
 
@@ -160,7 +160,7 @@ def _where_fine(read: AvroSql) -> tuple[tuple[str, str], ...]:
     return tuple((name, f"CASE WHEN {fine} THEN {text} END") for name, text in read.columns)
 
 
-def _framed_avro(records: DataFrame, stream: Layout, writers: Writers, value: str) -> _Read:
+def _framed_avro(records: DataFrame, stream: RecordLayout, writers: Writers, value: str) -> _Read:
     """A native reading for every schema known now; records of others go through Python to the stream's own schema."""
     heads = {f"X'00{number:08X}'": found for number, found in sorted(writers.known.items())}
     refused = {head: found for head, found in heads.items() if isinstance(found, str)}

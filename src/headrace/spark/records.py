@@ -17,7 +17,7 @@ from headrace.log.embedded.log import EmbeddedLog
 from headrace.log.kafka.log import KafkaLog
 from headrace.log.kafka.options import for_spark
 from headrace.log.protocol import Log, Offsets
-from headrace.spark.pipeline.kafka_pace import ONE_BY_ONE, Pace
+from headrace.spark.pipeline.kafka_pace import ONE_BY_ONE, KafkaPace
 from headrace.spark.source import SCHEMA
 
 if TYPE_CHECKING:
@@ -75,7 +75,11 @@ def stream_of(
 
 
 def real_time_stream(
-    session: SparkSession, log: KafkaLog, topic: str, begin: Mapping[int, int] | None = None, pace: Pace = ONE_BY_ONE
+    session: SparkSession,
+    log: KafkaLog,
+    topic: str,
+    begin: Mapping[int, int] | None = None,
+    pace: KafkaPace = ONE_BY_ONE,
 ) -> DataFrame:
     """The records of a Kafka topic as they come, which Spark's own connector alone can do."""
     options = {
@@ -93,7 +97,7 @@ def real_time_stream(
 
 
 def sink_options(log: KafkaLog, topic: str) -> dict[str, str]:
-    """What Spark's Kafka sink needs to append to a topic; how long it may wait is said by a `Pace`."""
+    """What Spark's Kafka sink needs to append to a topic; how long it may wait is said by a `KafkaPace`."""
     return {
         **for_spark(log.options, log.spark_options),
         "kafka.bootstrap.servers": log.brokers,

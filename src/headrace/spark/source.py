@@ -92,14 +92,14 @@ class LogSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         """For `spark.read`."""
-        return BatchReader(Settings(self.options))
+        return BatchReader(SourceOptions(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         """For `spark.readStream`."""
-        return StreamReader(Settings(self.options))
+        return StreamReader(SourceOptions(self.options))
 
 
-class Settings:
+class SourceOptions:
     """The options, read and checked."""
 
     def __init__(self, options: Any) -> None:
@@ -170,7 +170,7 @@ class Settings:
 class BatchReader(DataSourceReader):
     """Reads a range that is fixed when the query is planned."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SourceOptions) -> None:
         self.settings = settings
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -187,7 +187,7 @@ class BatchReader(DataSourceReader):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches. Spark's offsets are JSON objects from partition number to the next offset to read."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SourceOptions) -> None:
         if settings.end != (None, None):
             raise _bad("bad-setting", "A stream has no end: endingOffsets and endingTime are for batch.", settings.end)
         self.settings = settings
@@ -244,7 +244,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 _clusters: dict[tuple[str, str], Log] = {}
 
 
-def _kept(settings: Settings) -> Log:
+def _kept(settings: SourceOptions) -> Log:
     """A worker's connection to Kafka: workers live on from task to task, and a new connection costs a batch's time."""
     place = (str(settings.brokers), settings.secret)
     if place not in _clusters:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headrace.alarms.alarm import Alarm
+from headrace.alarms.alarm import StreamAlarm
 from headrace.clock import SECOND, Clock
 from headrace.log.protocol import Log
 from headrace.spark.pipeline.tile_status import TileStatus
@@ -41,7 +41,7 @@ class Status:
         self,
         tiles: Sequence[TileQuery],
         following: Sequence[TileQuery] = (),
-        alarms: Sequence[Alarm] = (),
+        alarms: Sequence[StreamAlarm] = (),
     ) -> None:
         """Publish the status; `following` are runs that are about to serve, `alarms` are those that no query has."""
         if not self._publisher.is_due():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.codec.wire import Laid, Layout, SchemaIds
+from headrace.codec.wire import Laid, RecordLayout, SchemaIds
 from headrace.codec.writers import translator
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TYPE = "struct<body: binary, kind: string, reason: string>"
 
 
-def translated(records: DataFrame, stream: Layout, ids: SchemaIds, source: str, name: str) -> DataFrame:
+def translated(records: DataFrame, stream: RecordLayout, ids: SchemaIds, source: str, name: str) -> DataFrame:
     """Add the column `name`: of the records that the expression `source` gives, the translation or the fault.
 
     Where `source` is null the column's parts are, too. A registry that cannot be reached fails the query.

@@ -32,7 +32,7 @@ SECONDS = 5.0
 """How long a launcher may take for its request."""
 
 
-class Request:
+class WorkerRequest:
     """What a launcher asks for: a module to run, with its arguments, environment, working folder and streams."""
 
     def __init__(self, launcher: socket.socket, streams: list[int], text: bytes) -> None:
@@ -55,7 +55,7 @@ class Request:
             os.close(stream)
 
 
-def receive(launcher: socket.socket) -> Request:
+def receive(launcher: socket.socket) -> WorkerRequest:
     """Read a whole request."""
     launcher.settimeout(SECONDS)
     head, streams, _, _ = socket.recv_fds(launcher, LENGTH.size, len(STREAMS))
@@ -64,7 +64,7 @@ def receive(launcher: socket.socket) -> Request:
     if len(text) != size:
         raise OSError("the request was cut off")
     launcher.settimeout(None)
-    return Request(launcher, list(streams), text)
+    return WorkerRequest(launcher, list(streams), text)
 
 
 class Host:
@@ -114,7 +114,7 @@ class Host:
             self._selector.register(launcher, selectors.EVENT_READ, pid)
         request.close()
 
-    def _become(self, request: Request) -> None:
+    def _become(self, request: WorkerRequest) -> None:
         """What a fork does: be the worker, and end."""
         self._release()
         code = 1
@@ -134,7 +134,7 @@ class Host:
         for launcher in self._launchers.values():
             launcher.close()
 
-    def _plan(self, request: Request) -> None:
+    def _plan(self, request: WorkerRequest) -> None:
         """Hand a streaming source to the planner, which is started for the first one."""
         for _ in range(2):
             if self._planner is None:
@@ -187,7 +187,7 @@ class Host:
                 os.kill(pid, signal.SIGTERM)
 
 
-def run_worker(request: Request) -> int:
+def run_worker(request: WorkerRequest) -> int:
     """Run a worker's module in this process, with the streams and the environment of its launcher."""
     for stream, number in zip(request.streams, STREAMS, strict=True):
         os.dup2(stream, number)
@@ -221,11 +221,11 @@ def run_planner(requests: socket.socket) -> None:
         if len(head) != LENGTH.size:
             return
         text = requests.recv(LENGTH.unpack(head)[0], socket.MSG_WAITALL)
-        request = Request(socket.socket(fileno=launchers[0]), [], text)
+        request = WorkerRequest(socket.socket(fileno=launchers[0]), [], text)
         threading.Thread(target=_plan_source, args=(request,), daemon=True).start()
 
 
-def _plan_source(request: Request) -> None:
+def _plan_source(request: WorkerRequest) -> None:
     """Answer the JVM's questions about one streaming source until it has no more."""
     from pyspark.serializers import write_int
     from pyspark.sql.streaming import python_streaming_source_runner as runner

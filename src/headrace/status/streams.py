@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from headrace.alarms.alarm import Alarm, AlarmStatus
+from headrace.alarms.alarm import AlarmStatus, StreamAlarm
 from headrace.meaning.verdict_names import VERDICTS
 from headrace.status.records import (
     ArchiveProgress,
@@ -67,7 +67,7 @@ def merge_status(flow: StatusRecords, others: StatusRecords) -> PublishedStatus:
     )
 
 
-def merge_alarms(flow: StatusRecords, others: StatusRecords, disk: Alarm | None) -> list[AlarmStatus]:
+def merge_alarms(flow: StatusRecords, others: StatusRecords, disk: StreamAlarm | None) -> list[AlarmStatus]:
     """The alarm of the disk, and those of all components."""
     first = [] if disk is None else [disk.status()]
     late, audit, evaluation = others.get(LateStatus), others.get(AuditStatus), others.get(EvaluationStatus)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from headrace.store.memory_key import KeyInMemory
-from headrace.store.protocol import Found, Stats, StoredTile
+from headrace.store.protocol import Stats, StoredTile, StoreRead
 from headrace.tiles.changelog import Gone, HandOver, Key, ProgressRow, Row, TileRow
 from headrace.tiles.expiry import horizons, other_base, outgrown
 from headrace.tiles.identity import prefix_of, run_of
 from headrace.tiles.level_growth import MOST
-from headrace.tiles.levels import BASE, END, EVER, FIRST, Band, Fold, Layout, Piece
+from headrace.tiles.levels import BASE, END, EVER, FIRST, Band, Fold, LevelLayout, ReadPiece
 from headrace.tiles.run_choice import chosen
 
 
@@ -109,8 +109,8 @@ class MemoryStore:
         bands: Sequence[Band],
         *,
         run: str | None = None,
-        layout: Layout | None = None,
-    ) -> Found:
+        layout: LevelLayout | None = None,
+    ) -> StoreRead:
         """See `Store.read`."""
         with self._lock:
             progress, hand_overs = self._progress.get(tile_set, {}), self._hand_overs.get(tile_set, {})
@@ -118,11 +118,11 @@ class MemoryStore:
             fold = self._folds.get(tile_set)
             usable = layout if fold is not None and fold.layout == layout else None
             found = [self._pieces(tile_set, read, key, bands, usable) for key in keys]
-            return Found(read, said, found, self._expired.get((tile_set, read or "")), self._filling)
+            return StoreRead(read, said, found, self._expired.get((tile_set, read or "")), self._filling)
 
     def _pieces(
-        self, tile_set: str, run: str | None, key: Key, bands: Sequence[Band], layout: Layout | None
-    ) -> list[Piece] | None:
+        self, tile_set: str, run: str | None, key: Key, bands: Sequence[Band], layout: LevelLayout | None
+    ) -> list[ReadPiece] | None:
         held = None if run is None else self._keys.get(prefix_of(tile_set, run, key))
         if held is None:
             return None
@@ -131,7 +131,7 @@ class MemoryStore:
             return found
         if layout is None:
             raise other_base()
-        return [Piece(bands[0].low, BASE, held.base[1]), *found]
+        return [ReadPiece(bands[0].low, BASE, held.base[1]), *found]
 
     def fold_with(self, folds: Mapping[str, Fold]) -> None:
         """See `Store.fold_with`."""

@@ -10,7 +10,7 @@ from headrace.store.protocol import StoredTile
 from headrace.tiles.changelog import TileRow
 from headrace.tiles.expiry import ON_TIME
 from headrace.tiles.level_growth import FRESH, Growth, grown, unreadable
-from headrace.tiles.levels import BASE, FIRST, Band, Fold, Layout, Piece, cover
+from headrace.tiles.levels import BASE, FIRST, Band, Fold, LevelLayout, ReadPiece, cover
 
 Place = tuple[int, int, str]
 """A row's start, its level (negative: the coarsest comes first) and its lane."""
@@ -22,7 +22,7 @@ class KeyInMemory:
     def __init__(self, tile_set: str) -> None:
         self.tile_set = tile_set
         self.tiles: dict[Place, StoredTile] = {}
-        self.levels: dict[Place, Piece] = {}
+        self.levels: dict[Place, ReadPiece] = {}
         self.growth = Growth()
         self.base: tuple[int, bytes] | None = None
         self._places: list[Place] = []
@@ -43,9 +43,11 @@ class KeyInMemory:
         base = bool(fold.layout.base)
         gone = [place for place in self.tiles if place[0] < before and (place[2] == ON_TIME or not base)]
         if gone and base:
-            held = [] if self.base is None else [Piece(FIRST, BASE, self.base[1])]
+            held = [] if self.base is None else [ReadPiece(FIRST, BASE, self.base[1])]
             try:
-                merged = fold.merge(BASE, [*held, *(Piece(at[0], 0, self.tiles[at].partials) for at in sorted(gone))])
+                merged = fold.merge(
+                    BASE, [*held, *(ReadPiece(at[0], 0, self.tiles[at].partials) for at in sorted(gone))]
+                )
             except HeadraceError as error:
                 return bool(unreadable(error))
             self.base = (before, merged)
@@ -82,7 +84,7 @@ class KeyInMemory:
         first, last = (bisect_left(self._places, (edge, -99, "")) for edge in (low, high))
         return [self.tiles[place] for place in self._places[first:last] if place[1] == 0]
 
-    def covered(self, bands: Sequence[Band], layout: Layout | None) -> list[Piece]:
+    def covered(self, bands: Sequence[Band], layout: LevelLayout | None) -> list[ReadPiece]:
         usable = bands if layout is not None else [Band(band.low, band.high, 0) for band in bands]
         return cover(self, usable, () if layout is None else layout.widths)
 
@@ -90,12 +92,12 @@ class KeyInMemory:
         self._at = bisect_left(self._places, (start, -level, ""))
         return self._place()
 
-    def take(self) -> Piece:
+    def take(self) -> ReadPiece:
         return self.levels[self._places[self._at]]
 
-    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+    def gather(self, high: int, found: list[ReadPiece]) -> tuple[int, int] | None:
         while (place := self._place()) is not None and place[0] < high and not place[1]:
-            found.append(Piece(place[0], 0, self.tiles[self._places[self._at]].partials))
+            found.append(ReadPiece(place[0], 0, self.tiles[self._places[self._at]].partials))
             self._at += 1
         return place
 

@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from headrace.tiles.changelog import HandOver, Key, ProgressRow, Row
-from headrace.tiles.levels import END, FIRST, Band, Fold, Layout, Piece
+from headrace.tiles.levels import END, FIRST, Band, Fold, LevelLayout, ReadPiece
 
 
 class StoredTile(msgspec.Struct, frozen=True, gc=False):
@@ -57,7 +57,7 @@ class Stats(msgspec.Struct, frozen=True):
     levels: int = 0
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class StoreRead(msgspec.Struct, frozen=True, gc=False):
     """What one look into a store gives, all of one moment.
 
     Parameters
@@ -77,7 +77,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
     run: str | None
     said: ProgressRow | None
-    keys: list[list[Piece] | None]
+    keys: list[list[ReadPiece] | None]
     expired: int | None = None
     filling: bool = False
 
@@ -117,8 +117,8 @@ class Store(Protocol):
         bands: Sequence[Band],
         *,
         run: str | None = None,
-        layout: Layout | None = None,
-    ) -> Found:
+        layout: LevelLayout | None = None,
+    ) -> StoreRead:
         """The tiles of some keys that start in some bands, with level rows in the place of tiles where there are any.
 
         Parameters

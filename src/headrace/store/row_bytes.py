@@ -17,7 +17,7 @@ from headrace.store.protocol import StoredTile
 from headrace.tiles.changelog import Gone, HandOver, ProgressRow, Row, TileRow
 from headrace.tiles.identity import placed, prefix_of
 from headrace.tiles.level_growth import Growth
-from headrace.tiles.levels import Layout
+from headrace.tiles.levels import LevelLayout
 
 PROGRESS, HAND_OVER = "progress", "hand-over"
 
@@ -64,7 +64,7 @@ class BaseValue(msgspec.Struct, array_like=True, gc=False):
     whole: bytes | None = None
 
 
-class Change(msgspec.Struct, gc=False):
+class RowChange(msgspec.Struct, gc=False):
     """What a batch does to one identity: forget what is stored, then offer a row."""
 
     tile_set: str
@@ -79,7 +79,7 @@ read_tile = msgspec.msgpack.Decoder(_Tile).decode
 read_level = msgspec.msgpack.Decoder(LevelValue).decode
 read_growth = msgspec.msgpack.Decoder(GrowthValue).decode
 read_base = msgspec.msgpack.Decoder(BaseValue).decode
-read_layout = msgspec.msgpack.Decoder(Layout).decode
+read_layout = msgspec.msgpack.Decoder(LevelLayout).decode
 read_progress = msgspec.msgpack.Decoder(ProgressRow).decode
 read_hand_over = msgspec.msgpack.Decoder(HandOver).decode
 
@@ -156,7 +156,7 @@ def tile_of(tile: int, lane: str, value: Value) -> StoredTile:
 
 def folded(
     rows: Iterable[Row], fitted: Callable[[bytes], bytes]
-) -> tuple[dict[bytes, Change], dict[RunName, ProgressRow | HandOver | None]]:
+) -> tuple[dict[bytes, RowChange], dict[RunName, ProgressRow | HandOver | None]]:
     """What a batch comes to: one change for each identity, so that a row rewritten ten times is written once.
 
     Parameters
@@ -173,7 +173,7 @@ def folded(
     >>> len(tiles), about_runs
     (1, {('progress', 'ab', 'r'): None, ('hand-over', 'ab', 'r'): None})
     """
-    tiles: dict[bytes, Change] = {}
+    tiles: dict[bytes, RowChange] = {}
     about_runs: dict[RunName, ProgressRow | HandOver | None] = {}
     for row in rows:
         if isinstance(row, ProgressRow):
@@ -187,7 +187,7 @@ def folded(
             identity = placed(fitted(prefix), row.tile, row.lane)
             change = tiles.get(identity)
             if change is None:
-                change = tiles[identity] = Change(row.tile_set, prefix)
+                change = tiles[identity] = RowChange(row.tile_set, prefix)
             if isinstance(row, Gone):
                 change.forget, change.row = True, None
             elif change.row is None or row.version >= change.row.version:

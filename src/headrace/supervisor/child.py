@@ -16,7 +16,7 @@ from typing import Any
 from headrace.machine import end_with
 from headrace.processes import log_file
 from headrace.processes.child import ChildProcess
-from headrace.processes.state_folder import MARK, Place
+from headrace.processes.state_folder import MARK, StateFolder
 
 DEADLINE = 120.0
 SILENCE = 60.0
@@ -28,7 +28,7 @@ Ready = Callable[[int, int], Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True)
-class Child:
+class ChildCommand:
     """What is to run.
 
     Parameters
@@ -66,7 +66,7 @@ class Child:
     needs_room: bool = True
 
 
-def start_child(child: Child, place: Place) -> ChildProcess:
+def start_child(child: ChildCommand, place: StateFolder) -> ChildProcess:
     """Start a child. It adds what it prints to its log."""
     log = place.log(child.name)
     environment = {**os.environ, **ENVIRONMENT, MARK: place.mark}

@@ -16,7 +16,7 @@ from headrace.errors import HeadraceError
 from headrace.files import write_atomically
 from headrace.plan.model import Plan
 from headrace.plan.outline import Outline, difference, outline
-from headrace.processes.state_folder import Place
+from headrace.processes.state_folder import StateFolder
 from headrace.status.records import DefinitionStatus
 
 RESTART = "`headrace down` and `headrace up` run what is written."
@@ -24,14 +24,14 @@ CURRENT = DefinitionStatus(older=[], changes=[], error=None, says="")
 """The status when every process runs what is written."""
 
 
-def record_plan(where: Place, name: str, plan: Plan) -> None:
+def record_plan(where: StateFolder, name: str, plan: Plan) -> None:
     """Leave behind what this process runs. Without it the process works just as well, and is compared with nothing."""
     with contextlib.suppress(OSError):
         where.plan(name).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(where.plan(name), json.dumps({"pid": os.getpid(), "outline": outline(plan)}))
 
 
-def compare_plans(where: Place, pids: Mapping[str, int | None], load: Callable[[], Plan]) -> DefinitionStatus:
+def compare_plans(where: StateFolder, pids: Mapping[str, int | None], load: Callable[[], Plan]) -> DefinitionStatus:
     """What differs between the plans of running processes and the one that is written.
 
     Parameters
@@ -59,7 +59,7 @@ def compare_plans(where: Place, pids: Mapping[str, int | None], load: Callable[[
     return DefinitionStatus(older=older, changes=every, error=None, says=says)
 
 
-def _running(where: Place, name: str, pid: int | None) -> Outline | None:
+def _running(where: StateFolder, name: str, pid: int | None) -> Outline | None:
     """The outline of a running process; None when it has left none."""
     try:
         found = json.loads(where.plan(name).read_text(encoding="utf-8"))

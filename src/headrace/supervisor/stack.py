@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 from headrace.config.config import Config, names
 from headrace.errors import ConfigError, DiskFullError, HeadraceError, shown
 from headrace.log.protocol import Log
-from headrace.processes.state_folder import Place
+from headrace.processes.state_folder import StateFolder
 from headrace.status.topic import last_records
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import ChildCommand
 from headrace.topics import STATUS
 
 HTTP_TIMEOUT = 1.0
@@ -38,14 +38,14 @@ def command(*arguments: str, path: Path, env: str | None) -> list[str]:
 
 def children(
     config: Config,
-    where: Place,
+    where: StateFolder,
     log: Log,
     *,
     path: Path | None,
     port: int | None,
     scores: bool = False,
     evaluates: bool = False,
-) -> list[Child]:
+) -> list[ChildCommand]:
     """A project's processes, in the order of their start.
 
     Parameters
@@ -59,20 +59,20 @@ def children(
     chosen = [] if port is None else ["--port", str(port)]
     separate = [part for part in config.processes.separate if evaluates or part != "evaluate"]
 
-    def telling(name: str, **more: Any) -> Child:
+    def telling(name: str, **more: Any) -> ChildCommand:
         """A process that is ready when it has told how it is doing."""
         ready = told_ready(log, names(config).topic(STATUS), name)
-        return Child(name, command("run", name, path=project, env=config.env), ready, DEADLINE, **more)
+        return ChildCommand(name, command("run", name, path=project, env=config.env), ready, DEADLINE, **more)
 
-    def spark(name: str, **more: Any) -> Child:
+    def spark(name: str, **more: Any) -> ChildCommand:
         """A process of Spark components, which is ready when those are that values depend on."""
         file = where.ready(name)
         line = command("run", name, path=project, env=config.env)
-        return Child(name, line, components_ready(file), DEADLINE, health=components(file), sign=file, **more)
+        return ChildCommand(name, line, components_ready(file), DEADLINE, health=components(file), sign=file, **more)
 
     return [
         spark("spark"),
-        Child(
+        ChildCommand(
             "serve",
             command("run", "serve", *chosen, path=project, env=config.env),
             serve_ready(where.ready("serve")),

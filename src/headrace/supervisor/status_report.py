@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from headrace.alarms.alarm import Alarm, AlarmStatus, full_alarm
+from headrace.alarms.alarm import AlarmStatus, StreamAlarm, full_alarm
 from headrace.clock import MILLISECOND, SECOND, micros
 from headrace.config.config import Config, names
 from headrace.disk import free_bytes, has_room
@@ -20,7 +20,7 @@ from headrace.errors import DiskFullError
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.processes import process_identity, state_folder
-from headrace.processes.state_folder import Place
+from headrace.processes.state_folder import StateFolder
 from headrace.status.records import (
     ArchiveStatus,
     AuditStatus,
@@ -94,7 +94,7 @@ class ProjectReport(PublishedStatus, kw_only=True):
     views: dict[str, ViewStatus] = field(default_factory=dict)
 
 
-def report(config: Config, where: Place, log: Log, now: int, load: Callable[[], Plan]) -> ProjectReport:
+def report(config: Config, where: StateFolder, log: Log, now: int, load: Callable[[], Plan]) -> ProjectReport:
     """Report how a project is doing; `load` gives the plan as it is written now."""
     supervisor = state_folder.holder(where)
     stored = state_folder.read_status(where) or {}
@@ -132,7 +132,7 @@ def _last_status(config: Config, log: Log) -> StatusRecords:
         return StatusRecords()
 
 
-def _disk(where: Place, full_since: str | None, now: int) -> Alarm | None:
+def _disk(where: StateFolder, full_since: str | None, now: int) -> StreamAlarm | None:
     """The alarm that the disk is full: nobody else could write it down."""
     if full_since is None and has_room(where.data):
         return None

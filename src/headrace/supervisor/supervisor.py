@@ -24,8 +24,8 @@ from headrace.processes import log_file
 from headrace.processes import process_identity as process
 from headrace.processes.backoff import LOOP_EXITS, LOOP_SECONDS, Backoff
 from headrace.processes.child import ChildProcess, show_exit
-from headrace.processes.state_folder import Place, write_status
-from headrace.supervisor.child import Child, start_child
+from headrace.processes.state_folder import StateFolder, write_status
+from headrace.supervisor.child import ChildCommand, start_child
 
 GRACE = 8.0
 """Seconds a child has to end by itself."""
@@ -51,10 +51,10 @@ class ChildExit:
 
 
 @dataclass
-class Watched:
+class ChildState:
     """A child and how it is doing. Times ending in `_at` are of the steady clock, `since` is microseconds."""
 
-    child: Child
+    child: ChildCommand
     state: str = "waiting"
     since: int = 0
     process: ChildProcess | None = None
@@ -96,8 +96,8 @@ class Supervisor:
 
     def __init__(
         self,
-        children: Sequence[Child],
-        place: Place,
+        children: Sequence[ChildCommand],
+        place: StateFolder,
         *,
         say: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
@@ -106,7 +106,7 @@ class Supervisor:
         about: dict[str, Any] | None = None,
         room: Callable[[], bool] | None = None,
     ) -> None:
-        self.watched = [Watched(child) for child in children]
+        self.watched = [ChildState(child) for child in children]
         self.was_ready = False
         self._place, self._say, self._now, self._grace = place, say, now, grace
         self._clock = clock or SystemClock()
@@ -182,7 +182,7 @@ class Supervisor:
             self._say(f"there is space again on the disk of {data}")
         self._write()
 
-    def _is_due(self, watched: Watched) -> bool:
+    def _is_due(self, watched: ChildState) -> bool:
         """Whether a child that exited is to be started: after its delay, and if it needs room when there is some."""
         return self._now() >= watched.due_at and (self._full_since is None or not watched.child.needs_room)
 
@@ -217,7 +217,7 @@ class Supervisor:
                 self._change(watched, "stopped")
         self._write()
 
-    def _spawn(self, watched: Watched) -> None:
+    def _spawn(self, watched: ChildState) -> None:
         name = watched.child.name
         log = self._place.log(name)
         log_file.rotate(log)
@@ -234,7 +234,7 @@ class Supervisor:
         self._say(f"{name}: starting (pid {watched.process.pid})")
         self._change(watched, "starting")
 
-    def _ask(self, watched: Watched, running: ChildProcess) -> None:
+    def _ask(self, watched: ChildState, running: ChildProcess) -> None:
         """Whether a starting child is ready by now; one that takes too long is killed."""
         details = watched.child.ready(running.pid, watched.started)
         seconds = self._now() - watched.started_at
@@ -248,7 +248,7 @@ class Supervisor:
             watched.why = f"was not ready within {watched.child.deadline:.0f} s"
             running.kill()
 
-    def _check(self, watched: Watched, running: ChildProcess) -> None:
+    def _check(self, watched: ChildState, running: ChildProcess) -> None:
         """Notice what has changed in a ready child, and kill one that hangs."""
         self._update_details(watched, running)
         silence = self._silence(watched)
@@ -256,7 +256,7 @@ class Supervisor:
             watched.why = f"gave no sign of life for {silence:.0f} s"
             running.kill()
 
-    def _silence(self, watched: Watched) -> float:
+    def _silence(self, watched: ChildState) -> float:
         """Seconds since a child last touched its file, by the steady clock: a machine that slept was not silent."""
         try:
             touched = 0 if watched.child.sign is None else watched.child.sign.stat().st_mtime_ns
@@ -267,14 +267,14 @@ class Supervisor:
             watched.touched, watched.touched_at = touched, self._now()
         return self._now() - watched.touched_at
 
-    def _update_details(self, watched: Watched, running: ChildProcess) -> None:
+    def _update_details(self, watched: ChildState, running: ChildProcess) -> None:
         health = watched.child.health
         details = None if health is None else health(running.pid, watched.started)
         if details is not None and details != watched.details:
             watched.details = dict(details)
             self._write()
 
-    def _exited(self, watched: Watched, code: int, how: str) -> None:
+    def _exited(self, watched: ChildState, code: int, how: str) -> None:
         now, name, log = self._now(), watched.child.name, self._place.log(watched.child.name)
         healthy = 0.0 if watched.ready_at is None else now - watched.ready_at
         log_file.mark(
@@ -299,7 +299,7 @@ class Supervisor:
         self._say(f"{name}: {how}{why}, not restarting it; the end of {log}:\n{last}")
         self._change(watched, "failed")
 
-    def _wait(self, running: list[Watched], seconds: float, hurry: Callable[[], bool]) -> list[Watched]:
+    def _wait(self, running: list[ChildState], seconds: float, hurry: Callable[[], bool]) -> list[ChildState]:
         """Wait until children are over; those that are not in time are given back."""
         deadline = self._now() + seconds
         while running := [watched for watched in running if not self._over(watched)]:
@@ -308,7 +308,7 @@ class Supervisor:
             time.sleep(process.LOOK)
         return running
 
-    def _over(self, watched: Watched) -> bool:
+    def _over(self, watched: ChildState) -> bool:
         """Whether a child that was asked to end has done so."""
         code = None if watched.process is None else watched.process.code()
         if code is None:
@@ -321,7 +321,7 @@ class Supervisor:
         self._change(watched, "stopped")
         return True
 
-    def _change(self, watched: Watched, state: str) -> None:
+    def _change(self, watched: ChildState, state: str) -> None:
         watched.state, watched.since = state, self._clock.now()
         self._write()
 
@@ -350,7 +350,7 @@ class Supervisor:
         }
 
 
-def _missing(watched: Watched) -> str:
+def _missing(watched: ChildState) -> str:
     """What of a child does not run; empty when all of it does."""
     name, components = watched.child.name, watched.details.get("components", {})
     parts = [f"{part} {said['state']}" for part, said in components.items() if not said["ready"]]
@@ -360,7 +360,7 @@ def _missing(watched: Watched) -> str:
     return f"{name} ({', '.join([*state, *parts])})"
 
 
-def _record(watched: Watched, place: Place) -> dict[str, Any]:
+def _record(watched: ChildState, place: StateFolder) -> dict[str, Any]:
     identity = None if watched.process is None else watched.process.identity
     last = watched.last_exit
     return {

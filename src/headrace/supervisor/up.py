@@ -18,7 +18,7 @@ from headrace.processes import log_file, process_identity, state_folder
 from headrace.processes.child import ChildProcess
 from headrace.processes.process_identity import KILLED
 from headrace.processes.signals import Signals
-from headrace.processes.state_folder import Place
+from headrace.processes.state_folder import StateFolder
 from headrace.project import Project
 from headrace.serve.server_options import refuse_unusable
 from headrace.supervisor import stack
@@ -108,7 +108,7 @@ def keep(
     say("stopped")
 
 
-def detach(command: Sequence[str], where: Place, say: Say) -> int:
+def detach(command: Sequence[str], where: StateFolder, say: Say) -> int:
     """Start a supervisor of its own session, relay what it says until it is ready, and leave it running.
 
     The result is 0, or the exit code of a supervisor that gave up.
@@ -138,13 +138,13 @@ def detach(command: Sequence[str], where: Place, say: Say) -> int:
     return code or 0
 
 
-def _is_held_by(where: Place, pid: int) -> bool:
+def _is_held_by(where: StateFolder, pid: int) -> bool:
     """Whether this process is the supervisor."""
     held = state_folder.holder(where)
     return held is not None and held.pid == pid
 
 
-def down(where: Place) -> int:
+def down(where: StateFolder) -> int:
     """End a project's supervisor and whatever it left behind; says how many processes there were."""
     found = state_folder.recorded(where)
     held = state_folder.holder(where)

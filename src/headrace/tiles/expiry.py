@@ -11,16 +11,18 @@ from collections.abc import Mapping
 
 from headrace.errors import HeadraceError
 from headrace.tiles.changelog import FILLING, HandOver, ProgressRow
-from headrace.tiles.levels import Layout
+from headrace.tiles.levels import LevelLayout
 
 ON_TIME = "on_time"
 """The lane whose tiles become final."""
 
 
-def horizons(layout: Layout, progress: Mapping[str, ProgressRow], hand_overs: Mapping[str, HandOver]) -> dict[str, int]:
+def horizons(
+    layout: LevelLayout, progress: Mapping[str, ProgressRow], hand_overs: Mapping[str, HandOver]
+) -> dict[str, int]:
     """Of each run, the start before which tiles may go; a run whose history is being filled in keeps everything.
 
-    >>> horizons(Layout("", (), keep=60), {"1": ProgressRow("ab", "1", {}, as_of=100)}, {})
+    >>> horizons(LevelLayout("", (), keep=60), {"1": ProgressRow("ab", "1", {}, as_of=100)}, {})
     {'1': 40}
     """
     if not layout.keep:
@@ -29,11 +31,11 @@ def horizons(layout: Layout, progress: Mapping[str, ProgressRow], hand_overs: Ma
     return {run: said.as_of - layout.keep for run, said in progress.items() if run not in filling}
 
 
-def outgrown(old: Layout, new: Layout) -> bool:
+def outgrown(old: LevelLayout, new: LevelLayout) -> bool:
     """Whether something is wanted that may have been removed under an old layout.
 
-    >>> outgrown(Layout("", (), keep=60), Layout("", (), keep=90)), outgrown(Layout("", ()), Layout("", (), keep=90))
-    (True, False)
+    >>> outgrown(LevelLayout("", (), keep=60), LevelLayout("", (), keep=90)), outgrown(LevelLayout("", ()),
+    LevelLayout("", (), keep=90)) (True, False)
     """
     if not old.keep:
         return False

@@ -17,7 +17,7 @@ from headrace.aggregate import Monoid, State
 from headrace.clock import HOUR
 from headrace.plan.fingerprint import fingerprint
 from headrace.plan.model import Partial, Plan, TileSet
-from headrace.tiles.levels import BASE, FACTOR, Layout, Piece, widths
+from headrace.tiles.levels import BASE, FACTOR, LevelLayout, ReadPiece, widths
 from headrace.tiles.partials import decoder
 
 FORMAT = 3
@@ -56,12 +56,12 @@ class TileFold:
         base = (
             fingerprint({"format": FORMAT, "columns": [partial.name for partial in self._base]}) if self._base else ""
         )
-        self.layout = Layout(digest, cut, keep, base)
+        self.layout = LevelLayout(digest, cut, keep, base)
         self._tiles = tile_set.partials
         self._monoids = {partial.name: partial.monoid for partial in tile_set.partials}
         self._readers: dict[tuple[str, ...], Rows] = {}
 
-    def merge(self, level: int, pieces: Sequence[Piece]) -> bytes:
+    def merge(self, level: int, pieces: Sequence[ReadPiece]) -> bytes:
         """See `tiles.levels.Fold.merge`."""
         columns = self._columns(level)
         found = self.rows([column.name for column in columns]).columns(pieces)
@@ -92,12 +92,12 @@ class Rows:
     def __init__(self, columns: Callable[[int], Sequence[Partial]], names: Sequence[str]) -> None:
         self._names, self._decoders = names, _Decoders(columns, names)
 
-    def of(self, pieces: Iterable[Piece]) -> list[Sequence[State]]:
+    def of(self, pieces: Iterable[ReadPiece]) -> list[Sequence[State]]:
         """Of each piece, the states of the columns in their order."""
         decoders = self._decoders
         return [decoders[piece.level](piece.partials) for piece in pieces]
 
-    def columns(self, pieces: Sequence[Piece]) -> Sequence[Sequence[State]]:
+    def columns(self, pieces: Sequence[ReadPiece]) -> Sequence[Sequence[State]]:
         """Of each column, the states of the pieces."""
         return list(zip(*self.of(pieces), strict=True)) if pieces else [()] * len(self._names)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from headrace.errors import HeadraceError
-from headrace.tiles.levels import END, FIRST, LEAST, Band, Fold, Layout, Piece, floor
+from headrace.tiles.levels import END, FIRST, LEAST, Band, Fold, LevelLayout, ReadPiece, floor
 
 FRESH = 32
 """New tiles of a key after which its levels are extended."""
@@ -56,11 +56,11 @@ class Growth(msgspec.Struct, array_like=True, gc=False):
         """
         return self.fresh >= FRESH or len(self.holes) >= HOLES
 
-    def changed(self, layout: Layout, tile: int) -> list[tuple[int, int]]:
+    def changed(self, layout: LevelLayout, tile: int) -> list[tuple[int, int]]:
         """Take note that a tile is another now; start and level of the rows that are wrong by it.
 
-        >>> Growth(reached=60).changed(Layout("", (10, 50)), 57), Growth(reached=50).changed(Layout("", (10, 50)), 57)
-        ([(50, 1), (50, 2)], [])
+        >>> Growth(reached=60).changed(LevelLayout("", (10, 50)), 57), Growth(reached=50).changed(LevelLayout("", (10,
+        50)), 57) ([(50, 1), (50, 2)], [])
         """
         if tile >= self.reached:
             return []
@@ -70,22 +70,22 @@ class Growth(msgspec.Struct, array_like=True, gc=False):
         return wrong
 
 
-def covering(layout: Layout, tile: int) -> list[tuple[int, int]]:
+def covering(layout: LevelLayout, tile: int) -> list[tuple[int, int]]:
     """Start and level of every row that could hold a tile.
 
-    >>> covering(Layout("", (10, 50)), 57)
+    >>> covering(LevelLayout("", (10, 50)), 57)
     [(50, 1), (50, 2)]
     """
     placed = [(floor(tile, width), level) for level, width in enumerate(layout.widths, 1)]
     return [(start, level) for start, level in placed if -SAFE <= start < SAFE]
 
 
-def around(layout: Layout, low: int, high: int, until: int) -> list[Band]:
+def around(layout: LevelLayout, low: int, high: int, until: int) -> list[Band]:
     """What must be read to make every row that holds a tile of [low, high) and ends by `until`.
 
     Tiles inside, and levels beside them as far as the widest of these rows reaches.
 
-    >>> around(Layout("", (10, 50, 250)), 60, 70, until=200)
+    >>> around(LevelLayout("", (10, 50, 250)), 60, 70, until=200)
     [Band(low=50, high=60, level=1), Band(low=60, high=70, level=0), Band(low=70, high=100, level=1)]
     """
     left, right = [], []
@@ -103,11 +103,11 @@ def around(layout: Layout, low: int, high: int, until: int) -> list[Band]:
     return [band for band in (*reversed(left), middle, *right) if band.low < band.high]
 
 
-def merged(fold: Fold, pieces: Iterable[Piece], low: int, high: int, until: int) -> list[Piece]:
+def merged(fold: Fold, pieces: Iterable[ReadPiece], low: int, high: int, until: int) -> list[ReadPiece]:
     """The level rows that hold a tile of [low, high) and end by `until`, from what lies `around` it."""
     held, made = list(pieces), []
     for level, width in enumerate(fold.layout.widths, 1):
-        first, groups, others = floor(low, width), dict[int, list[Piece]](), list[Piece]()
+        first, groups, others = floor(low, width), dict[int, list[ReadPiece]](), list[ReadPiece]()
         for piece in held:
             start = floor(piece.start, width)
             inside = max(first, -SAFE) <= start < high and start + width <= min(until, SAFE)
@@ -117,13 +117,15 @@ def merged(fold: Fold, pieces: Iterable[Piece], low: int, high: int, until: int)
             if len(group) < LEAST:
                 others += group
             else:
-                rows.append(Piece(start, level, fold.merge(level, group)))
+                rows.append(ReadPiece(start, level, fold.merge(level, group)))
         made += rows
         held = sorted(others + rows, key=lambda piece: piece.start)
     return made
 
 
-def grown(fold: Fold, growth: Growth, until: int, covered: Callable[[Sequence[Band]], Iterable[Piece]]) -> list[Piece]:
+def grown(
+    fold: Fold, growth: Growth, until: int, covered: Callable[[Sequence[Band]], Iterable[ReadPiece]]
+) -> list[ReadPiece]:
     """All rows that a key lacks of spans that end by `until`.
 
     Parameters
@@ -133,7 +135,7 @@ def grown(fold: Fold, growth: Growth, until: int, covered: Callable[[Sequence[Ba
     covered
         The pieces of some bands of the key.
     """
-    layout, made = fold.layout, list[Piece]()
+    layout, made = fold.layout, list[ReadPiece]()
     for hole in growth.holes:
         end = hole + layout.widths[0]
         made += merged(fold, covered(around(layout, hole, end, growth.reached)), hole, end, growth.reached)
@@ -141,7 +143,7 @@ def grown(fold: Fold, growth: Growth, until: int, covered: Callable[[Sequence[Ba
     return made + merged(fold, covered(around(layout, low, until, until)), low, until, until) if until > low else made
 
 
-def unreadable(error: HeadraceError) -> list[Piece]:
+def unreadable(error: HeadraceError) -> list[ReadPiece]:
     """No rows, because a tile cannot be read; any other failure is one.
 
     To read the tile fails as well, and says so; that it is in no level row does no harm.

@@ -45,7 +45,7 @@ _ROUND = sorted(
 )
 
 
-class Layout(msgspec.Struct, frozen=True):
+class LevelLayout(msgspec.Struct, frozen=True):
     """How the levels of a tile set are cut; rows of another layout are never read.
 
     Parameters
@@ -66,7 +66,7 @@ class Layout(msgspec.Struct, frozen=True):
     base: str = ""
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class ReadPiece(msgspec.Struct, frozen=True, gc=False):
     """Part of what a range is read from: a tile in one lane (level 0), a level row, or a key's base (level BASE)."""
 
     start: int
@@ -86,11 +86,11 @@ class Fold(Protocol):
     """How the tiles of one tile set are merged."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> LevelLayout:
         """How its levels are cut."""
         ...
 
-    def merge(self, level: int, pieces: Sequence[Piece]) -> bytes:
+    def merge(self, level: int, pieces: Sequence[ReadPiece]) -> bytes:
         """The partial columns of a row of that level, or of a base; tiles that cannot be read raise `bad-changelog`."""
         ...
 
@@ -129,11 +129,11 @@ class Walk(Protocol):
         """Go to the first row that begins later, or there and is not of a coarser level; its place, None at the end."""
         ...
 
-    def take(self) -> Piece:
+    def take(self) -> ReadPiece:
         """What the row holds."""
         ...
 
-    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+    def gather(self, high: int, found: list[ReadPiece]) -> tuple[int, int] | None:
         """Add the tile that is here and those next to it that begin before `high`; the place of the row after them."""
         ...
 
@@ -141,7 +141,7 @@ class Walk(Protocol):
 _NOWHERE = (FIRST - 1, 0)
 
 
-def cover(walk: Walk, bands: Sequence[Band], widths: Sequence[int]) -> list[Piece]:
+def cover(walk: Walk, bands: Sequence[Band], widths: Sequence[int]) -> list[ReadPiece]:
     """The pieces that together are all tiles of some bands, each tile once.
 
     Parameters
@@ -153,13 +153,13 @@ def cover(walk: Walk, bands: Sequence[Band], widths: Sequence[int]) -> list[Piec
 
     Examples
     --------
-    >>> rows = [Piece(0, 1, b"0+1"), Piece(0, 0, b"0"), Piece(1, 0, b"1"), Piece(2, 0, b"2")]
+    >>> rows = [ReadPiece(0, 1, b"0+1"), ReadPiece(0, 0, b"0"), ReadPiece(1, 0, b"1"), ReadPiece(2, 0, b"2")]
     >>> [piece.partials for piece in cover(Listed(rows), [Band(0, 3, 1)], [2])]
     [b'0+1', b'2']
     >>> [piece.partials for piece in cover(Listed(rows), [Band(0, 1, 1), Band(1, 3, 1)], [2])]
     [b'0', b'1', b'2']
     """
-    found: list[Piece] = []
+    found: list[ReadPiece] = []
     place: tuple[int, int] | None = _NOWHERE
     for (low, high, coarsest), end in zip(bands, _ends(bands), strict=True):
         usable = widths[:coarsest]
@@ -204,7 +204,7 @@ def _fitting(start: int, high: int, widths: Sequence[int]) -> int:
 class Listed:
     """A walk over rows in a list."""
 
-    def __init__(self, rows: Sequence[Piece]) -> None:
+    def __init__(self, rows: Sequence[ReadPiece]) -> None:
         self._rows = sorted(rows, key=_order)
         self._at = 0
 
@@ -213,11 +213,11 @@ class Listed:
         self._at = bisect_left(self._rows, (start, -level), key=_order)
         return self._place()
 
-    def take(self) -> Piece:
+    def take(self) -> ReadPiece:
         """See `Walk.take`."""
         return self._rows[self._at]
 
-    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+    def gather(self, high: int, found: list[ReadPiece]) -> tuple[int, int] | None:
         """See `Walk.gather`."""
         while (place := self._place()) is not None and place[0] < high and not place[1]:
             found.append(self.take())
@@ -228,5 +228,5 @@ class Listed:
         return (self._rows[self._at].start, self._rows[self._at].level) if self._at < len(self._rows) else None
 
 
-def _order(piece: Piece) -> tuple[int, int]:
+def _order(piece: ReadPiece) -> tuple[int, int]:
     return piece.start, -piece.level

@@ -30,7 +30,7 @@ _SCALARS: dict[str, Any] = {
 }
 
 
-class Cell(msgspec.Struct, gc=False):
+class StructRow(msgspec.Struct, gc=False):
     """A struct of Spark's: its members by name, as a collected row has them."""
 
     def __getitem__(self, name: str) -> Any:
@@ -38,15 +38,15 @@ class Cell(msgspec.Struct, gc=False):
 
 
 @dataclass(frozen=True)
-class Shape:
+class SparkType:
     """A Spark type: a scalar by its name, an array of an element, or a struct of members."""
 
     name: str
-    element: Shape | None = None
-    members: tuple[tuple[str, Shape], ...] = ()
+    element: SparkType | None = None
+    members: tuple[tuple[str, SparkType], ...] = ()
 
 
-def shape_of(ddl: str) -> Shape:
+def shape_of(ddl: str) -> SparkType:
     """Read a Spark type as a monoid writes it.
 
     >>> shape_of("STRUCT<n: BIGINT, mean: DOUBLE>").members[1]
@@ -62,41 +62,41 @@ def shape_of(ddl: str) -> Shape:
     return shape
 
 
-def _shape(tokens: list[str]) -> Shape:
+def _shape(tokens: list[str]) -> SparkType:
     name = tokens.pop(0).upper()
     if name == "ARRAY":
         tokens.pop(0)
         element = _shape(tokens)
         tokens.pop(0)
-        return Shape(name, element)
+        return SparkType(name, element)
     if name == "STRUCT":
         members = []
         while tokens.pop(0) != ">":
             member = tokens.pop(0).strip("`")
             tokens.pop(0)
             members.append((member, _shape(tokens)))
-        return Shape(name, members=tuple(members))
+        return SparkType(name, members=tuple(members))
     if name == "DECIMAL":
         # Precision and scale say nothing that the number itself does not.
         del tokens[: tokens.index(")") + 1]
     if name not in _SCALARS:
         raise KeyError(name)
-    return Shape(name)
+    return SparkType(name)
 
 
-def _type(shape: Shape, double: Any = float) -> Any:
+def _type(shape: SparkType, double: Any = float) -> Any:
     """The msgspec type that decodes a shape; everything may be null."""
     if shape.element is not None:
         return GenericAlias(list, (_type(shape.element, double),)) | None
     if shape.members:
         fields = [(name, _type(member, double), None) for name, member in shape.members]
-        return msgspec.defstruct("Struct", fields, bases=(Cell,), gc=False) | None
+        return msgspec.defstruct("Struct", fields, bases=(StructRow,), gc=False) | None
     return (double if shape.name == "DOUBLE" else _SCALARS[shape.name]) | None
 
 
-def _tile(shapes: Mapping[str, Shape], double: Any = float) -> Callable[[bytes], Any]:
+def _tile(shapes: Mapping[str, SparkType], double: Any = float) -> Callable[[bytes], Any]:
     fields = [(name, _type(shape, double), None) for name, shape in shapes.items()]
-    return msgspec.json.Decoder(msgspec.defstruct("Tile", fields, bases=(Cell,), gc=False)).decode
+    return msgspec.json.Decoder(msgspec.defstruct("Tile", fields, bases=(StructRow,), gc=False)).decode
 
 
 def decoder(columns: Sequence[tuple[str, Monoid]]) -> Callable[[bytes], Sequence[State]]:
@@ -127,7 +127,7 @@ def decoder(columns: Sequence[tuple[str, Monoid]]) -> Callable[[bytes], Sequence
     return states if any(made) else cells
 
 
-def _patient(partials: bytes, shapes: Mapping[str, Shape]) -> list[Any]:
+def _patient(partials: bytes, shapes: Mapping[str, SparkType]) -> list[Any]:
     """The rare tile with a double that is no number, which Spark writes as text; anything else is refused."""
     try:
         found = _tile(shapes, float | Literal["NaN", "Infinity", "-Infinity"])(partials)
@@ -137,7 +137,7 @@ def _patient(partials: bytes, shapes: Mapping[str, Shape]) -> list[Any]:
     return [_numbered(shape, found[name]) for name, shape in shapes.items()]
 
 
-def _numbered(shape: Shape, cell: Any) -> Any:
+def _numbered(shape: SparkType, cell: Any) -> Any:
     """A cell with text for doubles turned into them."""
     if cell is None:
         return None

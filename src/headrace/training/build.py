@@ -19,11 +19,11 @@ from headrace.errors import ProjectError, did_you_mean, shown
 from headrace.lake.completeness import complete, refuse_forgotten
 from headrace.project import Project
 from headrace.topics import open_log
-from headrace.training.feature_columns import Asked, asked, refuse_clashes
-from headrace.training.lake_tables import Tables
-from headrace.training.request import Wish
+from headrace.training.feature_columns import FeatureColumns, asked, refuse_clashes
+from headrace.training.lake_tables import LakeTables
+from headrace.training.request import TrainingRequest
 from headrace.training.row_selection import SPLIT, WEIGHT, chance, moments_of, quoted
-from headrace.training.spine_columns import Need, needs, refuse_missing
+from headrace.training.spine_columns import SpineColumn, needs, refuse_missing
 from headrace.training.spine_facts import Facts, facts, projection, questions, refuse_future
 from headrace.training.spine_source import NUMBER, PANDAS, SQL, Spine, spine_of
 
@@ -39,7 +39,7 @@ Check = Callable[[Facts], None]
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedSet:
     """A training set that is known in all but its values.
 
     Parameters
@@ -55,8 +55,8 @@ class Ready:
     frame: DataFrame
     spine: Spine
     facts: Facts
-    asked: Asked
-    wish: Wish
+    asked: FeatureColumns
+    wish: TrainingRequest
 
     @property
     def added(self) -> list[str]:
@@ -67,14 +67,14 @@ class Ready:
 def ready(
     session: SparkSession,
     project: Project,
-    wish: Wish,
+    wish: TrainingRequest,
     given: Any,
-    tables: Tables,
+    tables: LakeTables,
     *,
     now: int | None,
     check: Check = lambda _: None,
     tell: Tell = lambda _: None,
-) -> Ready:
+) -> PreparedSet:
     """A training set up to its values: whatever is wrong with what was asked is refused here.
 
     Parameters
@@ -101,14 +101,14 @@ def ready(
     frame = _chosen(spine.frame.selectExpr(*projection(needed, found, _kinds(spine))), wanted, wish, found)
     tell("reading the lake")
     made = _with_features(session, frame, project, wanted, wish, tables, calls, found)
-    return Ready(made, spine, found, wanted, wish)
+    return PreparedSet(made, spine, found, wanted, wish)
 
 
 def _kinds(spine: Spine) -> dict[str, str]:
     return dict(spine.frame.dtypes)
 
 
-def _looked_at(spine: Spine, wanted: Asked, wish: Wish) -> tuple[list[Need], Facts]:
+def _looked_at(spine: Spine, wanted: FeatureColumns, wish: TrainingRequest) -> tuple[list[SpineColumn], Facts]:
     """What the spine must have, and what a pass over it says."""
     from headrace.spark.training.spine import answers, query_explained
 
@@ -125,7 +125,7 @@ def _looked_at(spine: Spine, wanted: Asked, wish: Wish) -> tuple[list[Need], Fac
     return needed, facts(said, needed, wish, told, text=spine.text)
 
 
-def _refuse_stranger(wanted: Asked, wish: Wish) -> None:
+def _refuse_stranger(wanted: FeatureColumns, wish: TrainingRequest) -> None:
     streams = [stream.name for stream in wanted.streams]
     if wish.include_event is not None and wish.include_event not in streams:
         message = "No feature that is asked for reads the stream whose events are to be included."
@@ -133,7 +133,7 @@ def _refuse_stranger(wanted: Asked, wish: Wish) -> None:
         raise ProjectError("not-found", message, got=shown(wish.include_event), hint=hint)
 
 
-def _refuse_behind(project: Project, wanted: Asked, tables: Tables, last: int) -> None:
+def _refuse_behind(project: Project, wanted: FeatureColumns, tables: LakeTables, last: int) -> None:
     named = names(project.config)
     for stream in wanted.streams:
         tables.silver(stream)
@@ -142,7 +142,7 @@ def _refuse_behind(project: Project, wanted: Asked, tables: Tables, last: int) -
             complete(tables.of(stream), stream, log, named.topic(stream.name), last)
 
 
-def _chosen(frame: DataFrame, wanted: Asked, wish: Wish, found: Facts) -> DataFrame:
+def _chosen(frame: DataFrame, wanted: FeatureColumns, wish: TrainingRequest, found: Facts) -> DataFrame:
     """The rows that stay, each with its weight and its part."""
     from headrace.spark.training.spine import counts_by_time
 
@@ -164,15 +164,15 @@ def _with_features(
     session: SparkSession,
     frame: DataFrame,
     project: Project,
-    wanted: Asked,
-    wish: Wish,
-    tables: Tables,
+    wanted: FeatureColumns,
+    wish: TrainingRequest,
+    tables: LakeTables,
     calls: Calls | None,
     found: Facts,
 ) -> DataFrame:
     from headrace.spark.dimension import attach_dimension
     from headrace.spark.on_demand import with_on_demand
-    from headrace.spark.training.features import Extent, attach
+    from headrace.spark.training.features import SpineExtent, attach
 
     spine = [name for name in frame.columns if name not in wish.made]
     made = attach(
@@ -184,7 +184,7 @@ def _with_features(
         mode=wish.mode,
         include_event=wish.include_event,
         # Rows that were not chosen only make it larger.
-        extent=Extent(found.rows, found.first, found.last),
+        extent=SpineExtent(found.rows, found.first, found.last),
     )
     for dimension in wanted.dimensions:
         table = tables.dimension(dimension)
@@ -195,7 +195,7 @@ def _with_features(
     return made.selectExpr(*map(quoted, spine), *picked, *map(quoted, wish.made))
 
 
-def _calls(wanted: Asked, wish: Wish) -> Calls | None:
+def _calls(wanted: FeatureColumns, wish: TrainingRequest) -> Calls | None:
     """What on-demand features need; that they say what they return is looked at before anything starts."""
     if not wanted.on_demands:
         return None

@@ -24,7 +24,7 @@ Picked = tuple[Keyed, Feature | Attribute] | OnDemand
 
 
 @dataclass(frozen=True)
-class Asked:
+class FeatureColumns:
     """What a training set is asked for.
 
     Parameters
@@ -95,7 +95,7 @@ class Asked:
         return {name: kind for name, (_, kind) in found.items()}
 
 
-def asked(plan: Plan, names: Sequence[str]) -> Asked:
+def asked(plan: Plan, names: Sequence[str]) -> FeatureColumns:
     """What names stand for: a view, a feature set, or several of them; the only one there is when none is named.
 
     Examples
@@ -132,9 +132,9 @@ def asked(plan: Plan, names: Sequence[str]) -> Asked:
     return _of(whole.name, _needed(whole), whole)
 
 
-def _of(name: str, read: Sequence[Keyed], whole: FeatureSet | None = None) -> Asked:
+def _of(name: str, read: Sequence[Keyed], whole: FeatureSet | None = None) -> FeatureColumns:
     views = tuple(each for each in read if isinstance(each, View))
-    return Asked(name, views, whole, tuple(each for each in read if isinstance(each, Dimension)))
+    return FeatureColumns(name, views, whole, tuple(each for each in read if isinstance(each, Dimension)))
 
 
 def _only(plan: Plan, known: Iterable[str]) -> list[str]:
@@ -183,7 +183,7 @@ def _needed(whole: FeatureSet) -> tuple[Keyed, ...]:
     return (*(view for view in narrowed if view.features), *whole.dimensions)
 
 
-def refuse_clashes(asked: Asked, columns: Sequence[str], made: Sequence[str]) -> None:
+def refuse_clashes(asked: FeatureColumns, columns: Sequence[str], made: Sequence[str]) -> None:
     """Refuse columns of a spine that a feature, or what is made for the result, would have the name of.
 
     Spark does not tell upper from lower case in names, so neither is done here.

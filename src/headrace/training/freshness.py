@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.asof.lake import PLACE, Past
+from headrace.asof.lake import PLACE, PastEvents
 from headrace.lake.layout import SILVER
 from headrace.lake.location import look
 from headrace.meaning.exact import Key, Moment
@@ -37,12 +37,12 @@ def trained_ages(project: Project, folder: Path) -> dict[str, list[Age]]:
         if silver is not None and set(view.by) <= set(rows.column_names):
             moments = moments_of(rows, asked["time"])
             keys: list[Key] = list(zip(*(rows.column(name).to_pylist() for name in view.by), strict=True))
-            past = Past.read(silver, view, [moment[0] for moment in moments], set(keys))
+            past = PastEvents.read(silver, view, [moment[0] for moment in moments], set(keys))
             found[view.name] = _ages(past, keys, moments, happened=asked["mode"] == "as_happened")
     return found
 
 
-def _ages(past: Past, keys: Sequence[Key], moments: Sequence[Moment], *, happened: bool) -> list[Age]:
+def _ages(past: PastEvents, keys: Sequence[Key], moments: Sequence[Moment], *, happened: bool) -> list[Age]:
     known = Ages(past)
     ages = (
         _happened(past, key, moment) if happened else known.at(key, moment)
@@ -80,7 +80,7 @@ def moments_of(rows: pa.Table, time: str) -> list[Moment]:
     return [(arrived, partition, offset + 1) for arrived, partition, offset in places]
 
 
-def _happened(past: Past, key: Key, moment: Moment) -> Age | None:
+def _happened(past: PastEvents, key: Key, moment: Moment) -> Age | None:
     """The age by event time alone; when it arrived plays no part."""
     times = [event.event_time for event in past.held.get(key, ())]
     count = bisect_left(times, moment[0])

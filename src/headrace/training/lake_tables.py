@@ -20,7 +20,7 @@ Versions = Mapping[str, Mapping[str, int]]
 """By stream, the versions of its tables."""
 
 
-class Tables:
+class LakeTables:
     """The tables of a project's streams.
 
     Parameters

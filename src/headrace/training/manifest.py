@@ -16,18 +16,18 @@ from headrace.errors import DataError, shown
 from headrace.files import write_atomically
 from headrace.plan.feature_digest import digests, on_demand_digest
 from headrace.plan.model import Plan
-from headrace.training.feature_columns import Asked
-from headrace.training.lake_tables import Tables
+from headrace.training.feature_columns import FeatureColumns
+from headrace.training.lake_tables import LakeTables
 from headrace.version import VERSION
 
 if TYPE_CHECKING:
-    from headrace.training.build import Ready
+    from headrace.training.build import PreparedSet
 
 FILE, DATA = "manifest.json", "data"
 FORM = 1
 
 
-def features_as_json(plan: Plan, asked: Asked) -> dict[str, dict[str, str]]:
+def features_as_json(plan: Plan, asked: FeatureColumns) -> dict[str, dict[str, str]]:
     """Every column of a training set with where it comes from, and a digest of all that decides its values."""
     planned = digests(plan)
     by_column = {column: pair for pair, column in asked.columns.items()}
@@ -42,7 +42,7 @@ def features_as_json(plan: Plan, asked: Asked) -> dict[str, dict[str, str]]:
     return told
 
 
-def manifest(ready: Ready, plan: Plan, tables: Tables, created_at: int) -> dict[str, Any]:
+def manifest(ready: PreparedSet, plan: Plan, tables: LakeTables, created_at: int) -> dict[str, Any]:
     """All that is known of a training set before its rows are."""
     spine, facts = ready.spine, ready.facts
     return {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import DataError, UsageError, shown
 from headrace.training.manifest import DATA, FILE
-from headrace.training.request import Wish
+from headrace.training.request import TrainingRequest
 from headrace.training.row_selection import SPLIT, WEIGHT
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def as_delta(data: Path) -> None:
     convert_to_deltalake(str(data))
 
 
-def content(session: SparkSession, data: Path, wish: Wish, columns: list[str]) -> tuple[DataFrame, dict[str, Any]]:
+def content(
+    session: SparkSession, data: Path, wish: TrainingRequest, columns: list[str]
+) -> tuple[DataFrame, dict[str, Any]]:
     """The rows that were written, and what a manifest says of them."""
     from headrace.spark.training.column_summary import summary
     from headrace.spark.training.spine import answers, read_back

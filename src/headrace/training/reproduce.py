@@ -15,7 +15,7 @@ from headrace.plural import show_count
 from headrace.project import Project
 from headrace.training.build import Tell
 from headrace.training.feature_columns import asked
-from headrace.training.lake_tables import Tables
+from headrace.training.lake_tables import LakeTables
 from headrace.training.manifest import features_as_json
 from headrace.training.request import wish_of
 from headrace.training.result import make
@@ -57,7 +57,7 @@ def make_again(
             )
             raise DataError("changed-since", message, got=got, hint=hint)
 
-    tables = Tables(project.config, told["lake"], told["dimensions"])
+    tables = LakeTables(project.config, told["lake"], told["dimensions"])
     return make(project, wish, given, folder, session=session, tables=tables, check=check, tell=tell)
 
 

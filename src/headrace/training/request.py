@@ -15,7 +15,7 @@ LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Wish:
+class TrainingRequest:
     """What a training set is asked to be.
 
     Parameters
@@ -71,7 +71,7 @@ def wish(  # noqa: PLR0913
     split_by: str | Sequence[Any] | None = None,
     seed: int = 0,
     format: str = "parquet",
-) -> Wish:
+) -> TrainingRequest:
     """Read what a user asks for.
 
     >>> wish("fraud", split_by="0.8,0.2").split.parts
@@ -81,7 +81,7 @@ def wish(  # noqa: PLR0913
     if isinstance(given, bool) or not isinstance(given, int) or abs(given) > LARGEST_SEED:
         hint = "Give a whole number such as 7."
         raise UsageError("bad-usage", "A seed is a whole number of 64 bits.", got=shown(seed), hint=hint)
-    return Wish(
+    return TrainingRequest(
         _names(features),
         time,
         cast("Mode", _one_of("mode", mode, get_args(Mode))),
@@ -94,10 +94,10 @@ def wish(  # noqa: PLR0913
     )
 
 
-def wish_of(kept: Mapping[str, Any], format: str | None = None) -> Wish:
+def wish_of(kept: Mapping[str, Any], format: str | None = None) -> TrainingRequest:
     """What a manifest keeps of a wish, perhaps in another format."""
     renamed = {"downsample": "downsample_by", "split": "split_by"}
-    known = {each.name for each in fields(Wish)}
+    known = {each.name for each in fields(TrainingRequest)}
     given = {renamed.get(name, name): value for name, value in kept.items() if name in known}
     return wish(**given | ({} if format is None else {"format": format}))
 

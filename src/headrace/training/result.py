@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from headrace.batch import loaded, session_of
 from headrace.clock import SystemClock
 from headrace.project import Project
-from headrace.training.build import Check, Ready, Tell, ready
-from headrace.training.lake_tables import Tables
+from headrace.training.build import Check, PreparedSet, Tell, ready
+from headrace.training.lake_tables import LakeTables
 from headrace.training.manifest import manifest, write_manifest
 from headrace.training.output_folder import as_delta, content, filling, folder_of, write_arrow
-from headrace.training.request import Wish
+from headrace.training.request import TrainingRequest
 from headrace.training.spine_source import NUMBER, is_pandas, is_spark
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def made(asked: Wish, spine: Any, out: str | Path | None, project: Any, spark: Any) -> Any:
+def made(asked: TrainingRequest, spine: Any, out: str | Path | None, project: Any, spark: Any) -> Any:
     """What `hr.training_set` gives: pandas for pandas, else a Spark DataFrame."""
     folder = None if out is None else folder_of(out)
     whose = loaded(project)
     with _session(whose, spark, spine, keep=not is_pandas(spine)) as session:
-        tables = Tables(whose.config)
+        tables = LakeTables(whose.config)
         found = ready(session, whose, asked, spine, tables, now=SystemClock().now())
         if is_pandas(spine):
             return _as_pandas(session, whose, found, spine, tables, folder)
@@ -43,12 +43,12 @@ def made(asked: Wish, spine: Any, out: str | Path | None, project: Any, spark: A
 
 def make(
     project: Project,
-    asked: Wish,
+    asked: TrainingRequest,
     spine: Any,
     folder: Path,
     *,
     session: SparkSession,
-    tables: Tables | None = None,
+    tables: LakeTables | None = None,
     check: Check = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def make(
     check
         Looks at what is known of the spine before anything is done with it.
     """
-    now, held = SystemClock().now() if tables is None else None, tables or Tables(project.config)
+    now, held = SystemClock().now() if tables is None else None, tables or LakeTables(project.config)
     found = ready(session, project, asked, spine, held, now=now, check=check, tell=tell)
     return written(session, project, found, held, folder, tell=tell)[1]
 
@@ -69,8 +69,8 @@ def make(
 def written(
     session: SparkSession,
     project: Project,
-    found: Ready,
-    tables: Tables,
+    found: PreparedSet,
+    tables: LakeTables,
     folder: Path,
     *,
     rows: pa.Table | None = None,
@@ -98,7 +98,12 @@ def written(
 
 
 def _as_pandas(
-    session: SparkSession, project: Project, found: Ready, spine: pd.DataFrame, tables: Tables, folder: Path | None
+    session: SparkSession,
+    project: Project,
+    found: PreparedSet,
+    spine: pd.DataFrame,
+    tables: LakeTables,
+    folder: Path | None,
 ) -> pd.DataFrame:
     """The rows of a pandas DataFrame that stayed, as they were, with what was added."""
     import pandas as pd

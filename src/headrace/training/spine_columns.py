@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from headrace.codec.json import rules
 from headrace.codec.json.sql_scalar import in_range, moment
 from headrace.errors import DataError, did_you_mean, shown
-from headrace.training.feature_columns import Asked
-from headrace.training.request import Wish
+from headrace.training.feature_columns import FeatureColumns
+from headrace.training.request import TrainingRequest
 from headrace.training.row_selection import quoted
 from headrace.types.field_types import Boolean, Decimal, Float, Integer, String, Timestamp, Type
 
@@ -29,7 +29,7 @@ DOUBLE_GUESS = "-?(0|[1-9][0-9]{0,14})([.][0-9]{1,15})?([eE][+-]?[0-9]{1,2})?"
 
 
 @dataclass(frozen=True)
-class Need:
+class SpineColumn:
     """A column that is read: its type, what for, and whether a cell of it may be null."""
 
     name: str
@@ -38,7 +38,7 @@ class Need:
     optional: bool = False
 
 
-def needs(asked: Asked, wish: Wish) -> list[Need]:
+def needs(asked: FeatureColumns, wish: TrainingRequest) -> list[SpineColumn]:
     """The columns that a training set reads of its spine, each once; one that is needed in two types is refused.
 
     Examples
@@ -46,17 +46,17 @@ def needs(asked: Asked, wish: Wish) -> list[Need]:
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp}, event_time="at")
     >>> users = hr.view("users", clicks, by="user", features={"n": hr.count(over="1h")})
-    >>> [(need.name, need.role) for need in needs(Asked("users", (users,)), Wish(("users",)))]
+    >>> [(need.name, need.role) for need in needs(FeatureColumns("users", (users,)), TrainingRequest(("users",)))]
     [('t', 'the time'), ('user', 'a key')]
     """
-    found = [Need(wish.time, Timestamp(), "the time")]
-    found += [Need(name, kind, "a key") for name, kind in asked.key_types.items()]
+    found = [SpineColumn(wish.time, Timestamp(), "the time")]
+    found += [SpineColumn(name, kind, "a key") for name, kind in asked.key_types.items()]
     if wish.include_event is not None:
-        found += [Need(name, kind, "the place of its event") for name, kind in PLACE.items()]
+        found += [SpineColumn(name, kind, "the place of its event") for name, kind in PLACE.items()]
     for made in asked.on_demands:
         role = f"a request value of {made.name}"
-        found += [Need(each.name, each.type, role, each.optional) for each in made.request]
-    merged: dict[str, Need] = {}
+        found += [SpineColumn(each.name, each.type, role, each.optional) for each in made.request]
+    merged: dict[str, SpineColumn] = {}
     for need in found:
         other = merged.setdefault(need.name, need)
         if other.type.ddl != need.type.ddl:
@@ -70,7 +70,7 @@ def needs(asked: Asked, wish: Wish) -> list[Need]:
     return list(merged.values())
 
 
-def refuse_missing(wanted: Sequence[Need], wish: Wish, columns: Sequence[str]) -> None:
+def refuse_missing(wanted: Sequence[SpineColumn], wish: TrainingRequest, columns: Sequence[str]) -> None:
     """Refuse a spine that lacks a column."""
     for need in wanted:
         if need.name not in columns:
@@ -85,10 +85,10 @@ def refuse_missing(wanted: Sequence[Need], wish: Wish, columns: Sequence[str]) -
         raise DataError("bad-spine", message, got=shown(chosen.column), hint=did_you_mean(chosen.column, columns))
 
 
-def typed(need: Need, kind: str) -> str:
+def typed(need: SpineColumn, kind: str) -> str:
     """The column in the type that is needed, null where a cell cannot be; `kind` is its type as Spark shows it.
 
-    >>> typed(Need("card", String(), "a key"), "bigint")
+    >>> typed(SpineColumn("card", String(), "a key"), "bigint")
     'CAST(`card` AS STRING)'
     """
     column = quoted(need.name)

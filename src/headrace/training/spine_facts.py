@@ -14,9 +14,9 @@ from typing import Any
 from headrace.clock import show_time
 from headrace.errors import DataError, shown
 from headrace.plural import show_count
-from headrace.training.request import Wish
+from headrace.training.request import TrainingRequest
 from headrace.training.row_selection import quoted
-from headrace.training.spine_columns import Need, guess, shapes, typed
+from headrace.training.spine_columns import SpineColumn, guess, shapes, typed
 from headrace.types.field_types import Timestamp
 
 Kinds = Mapping[str, str]
@@ -46,7 +46,7 @@ class Facts:
     guesses: Mapping[str, str]
 
 
-def questions(wanted: Sequence[Need], wish: Wish, kinds: Kinds, *, text: bool) -> dict[str, str]:
+def questions(wanted: Sequence[SpineColumn], wish: TrainingRequest, kinds: Kinds, *, text: bool) -> dict[str, str]:
     """What is asked of a spine: expressions of one aggregate, by the names of their answers.
 
     Parameters
@@ -72,7 +72,7 @@ def questions(wanted: Sequence[Need], wish: Wish, kinds: Kinds, *, text: bool) -
     return found
 
 
-def _others(wanted: Sequence[Need], kinds: Kinds) -> list[str]:
+def _others(wanted: Sequence[SpineColumn], kinds: Kinds) -> list[str]:
     needed = {need.name for need in wanted}
     return [name for name in kinds if name not in needed]
 
@@ -83,7 +83,9 @@ def _cells(kinds: Kinds) -> str:
     return ", ".join(f"{name} IS NULL, {f'to_json({name})' if 'map<' in kind else name}" for name, kind in told)
 
 
-def facts(answers: Mapping[str, Any], wanted: Sequence[Need], wish: Wish, kinds: Kinds, *, text: bool) -> Facts:
+def facts(
+    answers: Mapping[str, Any], wanted: Sequence[SpineColumn], wish: TrainingRequest, kinds: Kinds, *, text: bool
+) -> Facts:
     """What a pass over a spine says, once nothing is wrong with it."""
     rows = answers["rows"]
     if not rows:
@@ -103,7 +105,7 @@ def facts(answers: Mapping[str, Any], wanted: Sequence[Need], wish: Wish, kinds:
     return Facts(rows, digest.hexdigest(), answers["first"], answers["last"], guesses)
 
 
-def _refuse(need: Need, rows: int, answers: Mapping[str, Any]) -> None:
+def _refuse(need: SpineColumn, rows: int, answers: Mapping[str, Any]) -> None:
     missing, bad = answers[f"null {need.name}"], answers[f"bad {need.name}"]
     if missing and not need.optional:
         message = f"Column {need.name!r} of the spine, which is {need.role}, is null in some rows."
@@ -124,7 +126,7 @@ def refuse_future(found: Facts, now: int) -> None:
         raise DataError("bad-spine", message, got=show_time(found.last), hint=hint)
 
 
-def projection(wanted: Sequence[Need], found: Facts, kinds: Kinds) -> list[str]:
+def projection(wanted: Sequence[SpineColumn], found: Facts, kinds: Kinds) -> list[str]:
     """Every column of the spine, in its order and under its name, as the expressions that give it its type."""
     needed = {need.name: need for need in wanted}
 

@@ -15,7 +15,7 @@ from headrace.ingest.files.source import CSV, DELTA, PARQUET, find_source
 from headrace.lake.location import storage_options
 from headrace.lake.query import names as table_names
 from headrace.project import Project
-from headrace.training.lake_tables import Tables
+from headrace.training.lake_tables import LakeTables
 from headrace.training.spine_files import carried, files_of
 from headrace.training.spine_sql import is_query, rewritten
 
@@ -60,7 +60,7 @@ def is_spark(spine: Any) -> bool:
     return type(spine).__module__.startswith("pyspark.") and hasattr(spine, "sparkSession")
 
 
-def spine_of(session: SparkSession, given: Any, project: Project, tables: Tables) -> Spine:
+def spine_of(session: SparkSession, given: Any, project: Project, tables: LakeTables) -> Spine:
     """A spine from what a user hands in."""
     if is_pandas(given):
         return Spine(_from_pandas(session, given), PANDAS)
@@ -94,7 +94,7 @@ def _from_pandas(session: SparkSession, given: pd.DataFrame) -> DataFrame:
     return from_arrow(session, rows.append_column(NUMBER, pa.array(range(len(given)), pa.int64())))
 
 
-def _from_query(session: SparkSession, sql: str, project: Project, tables: Tables) -> DataFrame:
+def _from_query(session: SparkSession, sql: str, project: Project, tables: LakeTables) -> DataFrame:
     from headrace.spark.training.spine import from_query
 
     streams = {stream.name: stream for stream in project.streams}

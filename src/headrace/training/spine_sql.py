@@ -26,7 +26,7 @@ def is_query(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Place:
+class TableReference:
     """Where a query names a table: its name, the first character and the one after the last, and whether it has an
     alias."""
 
@@ -36,7 +36,7 @@ class Place:
     aliased: bool
 
 
-def places(sql: str) -> list[Place]:
+def places(sql: str) -> list[TableReference]:
     """Where a query names tables, those of its own WITH left out; what is no query is refused.
 
     >>> [place.name for place in places("WITH a AS (SELECT * FROM silver) SELECT * FROM a JOIN bronze AS b USING (x)")]
@@ -63,7 +63,7 @@ def places(sql: str) -> list[Place]:
             raise DataError("bad-query", message, got=shown(table.sql(dialect="spark")), hint=hint)
         if table.name.lower() not in own:
             where = table.this.meta
-            found.append(Place(table.name, where["start"], where["end"] + 1, bool(table.alias)))
+            found.append(TableReference(table.name, where["start"], where["end"] + 1, bool(table.alias)))
     return sorted(found, key=lambda place: place.start)
 
 

@@ -23,10 +23,10 @@ LEVELS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Change:
+class SchemaChange:
     """One difference; `path` is the field's, with `.` into structs and `[]` into lists.
 
-    >>> print(Change("retyped", "amount", Field("amount", Integer()), Field("amount", Float())))
+    >>> print(SchemaChange("retyped", "amount", Field("amount", Integer()), Field("amount", Float())))
     ~ amount integer -> float
     """
 
@@ -54,7 +54,7 @@ class Change:
         return f"~ {self.path} {self.kind}"
 
 
-def changes(old: Struct, new: Struct) -> tuple[Change, ...]:
+def changes(old: Struct, new: Struct) -> tuple[SchemaChange, ...]:
     """Every difference between two schemas, in the new schema's order, removals last; a new order is no difference.
 
     >>> from headrace.types.field_types import schema_of
@@ -67,7 +67,7 @@ def changes(old: Struct, new: Struct) -> tuple[Change, ...]:
     return tuple(_struct_changes(old, new, ""))
 
 
-def check(old: Struct, new: Struct, level: str) -> tuple[Change, ...]:
+def check(old: Struct, new: Struct, level: str) -> tuple[SchemaChange, ...]:
     """The changes that break a level of compatibility: none if the new schema may follow the old one.
 
     Parameters
@@ -122,30 +122,30 @@ def _widens(written: Type, wanted: Type) -> bool:
     return written == wanted
 
 
-def _struct_changes(old: Struct, new: Struct, prefix: str) -> Iterator[Change]:
+def _struct_changes(old: Struct, new: Struct, prefix: str) -> Iterator[SchemaChange]:
     before, after = {field.name: field for field in old}, {field.name: field for field in new}
     for name, field in after.items():
         if name in before:
             yield from _field_changes(before[name], field, prefix + name)
         else:
-            yield Change("added", prefix + name, None, field)
+            yield SchemaChange("added", prefix + name, None, field)
     for name, field in before.items():
         if name not in after:
-            yield Change("removed", prefix + name, field, None)
+            yield SchemaChange("removed", prefix + name, field, None)
 
 
-def _field_changes(old: Field, new: Field, path: str) -> Iterator[Change]:
+def _field_changes(old: Field, new: Field, path: str) -> Iterator[SchemaChange]:
     if old.optional != new.optional:
         # The types are set equal, so that this change speaks of nothing but null.
         kind: Kind = "became optional" if new.optional else "became required"
-        yield Change(kind, path, old, Field(new.name, old.type, new.optional))
+        yield SchemaChange(kind, path, old, Field(new.name, old.type, new.optional))
     match old.type, new.type:
         case Struct() as before, Struct() as after:
             yield from _struct_changes(before, after, path + ".")
         case List() as before, List() as after:
             yield from _field_changes(_element(before), _element(after), path + "[]")
         case before, after if before != after:
-            yield Change("retyped", path, Field(old.name, before), Field(new.name, after))
+            yield SchemaChange("retyped", path, Field(old.name, before), Field(new.name, after))
 
 
 def _element(kind: List) -> Field:

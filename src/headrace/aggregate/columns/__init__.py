@@ -7,13 +7,13 @@ and pyarrow are loaded with this package, so aggregates import it where they com
 
 from headrace.aggregate.columns.column import Column, Values, carried, finite_values, take_values
 from headrace.aggregate.columns.range_folds import Array, Merge, States
-from headrace.aggregate.columns.ranges import Chosen, ragged
+from headrace.aggregate.columns.ranges import RowRanges, ragged
 
 __all__ = [
     "Array",
-    "Chosen",
     "Column",
     "Merge",
+    "RowRanges",
     "States",
     "Values",
     "carried",

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from headrace.aggregate.aggregate import Aggregate
 from headrace.aggregate.columns.range_folds import Array, Merge, States, Tree
-from headrace.aggregate.columns.ranges import Chosen
+from headrace.aggregate.columns.ranges import RowRanges
 from headrace.aggregate.columns.ranks import Ranks
 from headrace.types.field_types import Decimal, Float, Timestamp, Type, arrow_type
 
@@ -57,11 +57,11 @@ class Column:
         self._ids = ids
         self._trees: dict[str, tuple[Tree, tuple[Any, ...], Merge]] = {}
 
-    def picked(self, chosen: Chosen) -> Chosen:
+    def picked(self, chosen: RowRanges) -> RowRanges:
         """The same events as places among the values that are not null."""
         return chosen.mapped(self._before[chosen.low], self._before[chosen.high])
 
-    def folded(self, name: str, make: Callable[[], tuple[States, tuple[Any, ...], Merge]], picked: Chosen) -> States:
+    def folded(self, name: str, make: Callable[[], tuple[States, tuple[Any, ...], Merge]], picked: RowRanges) -> States:
         """The merge of the states of each row's places; `make` gives the states, the empty one and how they merge."""
         if name not in self._trees:
             made = make()
@@ -148,7 +148,7 @@ class Column:
         """Where values were seen last before, to be asked for ranks within ranges."""
         return Ranks(self.previous, len(self.codes) + 2)
 
-    def exact(self, aggregate: Aggregate, picked: Chosen, t: Array) -> Values:
+    def exact(self, aggregate: Aggregate, picked: RowRanges, t: Array) -> Values:
         """The value of an aggregate by its own definition, row by row: for those that nothing quicker is known for."""
         values, times = self.values.to_pylist(), self.times.tolist()
         names = [""] * len(values) if self._ids is None else self._ids.filter(pa.array(self._there)).to_pylist()

@@ -10,7 +10,7 @@ from headrace.aggregate.columns.range_folds import Array
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RowRanges:
     """Of each row some places of a sequence, as ranges [low, high) in order, none of which is empty.
 
     Those of a row are the ranges from start[row] to start[row + 1].
@@ -43,12 +43,12 @@ class Chosen:
         found: Array = np.append(self.high, 0)[self.start[1:] - 1] - 1
         return found
 
-    def mapped(self, low: Array, high: Array) -> Chosen:
+    def mapped(self, low: Array, high: Array) -> RowRanges:
         """Other ranges in the place of these; those that are empty fall away."""
         kept = low < high
-        return Chosen(np.concatenate([[0], np.cumsum(kept)])[self.start], low[kept], high[kept])
+        return RowRanges(np.concatenate([[0], np.cumsum(kept)])[self.start], low[kept], high[kept])
 
-    def within(self, low: Array, high: Array) -> Chosen:
+    def within(self, low: Array, high: Array) -> RowRanges:
         """The places that also lie in [low, high) of their row."""
         rows = self.rows
         return self.mapped(np.maximum(self.low, low[rows]), np.minimum(self.high, high[rows]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.aggregate.columns.range_folds import Array
-from headrace.aggregate.columns.ranges import Chosen
+from headrace.aggregate.columns.ranges import RowRanges
 
 
 class Ranks:
@@ -22,7 +22,7 @@ class Ranks:
     >>> low, high = np.array([0, 1]), np.array([5, 4])
     >>> ranks.below(low, high, np.array([2, 2])).tolist()
     [3, 2]
-    >>> ranks.kth(Chosen(np.array([0, 1, 2]), low, high), np.array([2, 2])).tolist()
+    >>> ranks.kth(RowRanges(np.array([0, 1, 2]), low, high), np.array([2, 2])).tolist()
     [1, 2]
     """
 
@@ -45,7 +45,7 @@ class Ranks:
             high = np.where(one, first_one + high - high_zeros, high_zeros)
         return found
 
-    def kth(self, chosen: Chosen, k: Array) -> Array:
+    def kth(self, chosen: RowRanges, k: Array) -> Array:
         """The k-th least number, from 0, of each row's places; where there are not so many, it means nothing."""
         found, rows = np.zeros(len(k), dtype=np.int64), chosen.rows
         low, high = chosen.low, chosen.high

@@ -24,7 +24,7 @@ from headrace.codec.avro.node import Node
 from headrace.codec.avro.schema import Reading, reading
 from headrace.codec.avro.step import CONTEXT, NotAvroError, record_step
 from headrace.codec.json import rules
-from headrace.codec.json.read import Decoded, Fault, malformed
+from headrace.codec.json.read import Decoded, RecordFault, malformed
 from headrace.types.field_types import Decimal, Field, List, Struct, Type
 
 Make = Callable[[Any], Any]
@@ -46,7 +46,7 @@ def avro_decoder(schema: Struct, writer: Node) -> Callable[[bytes | None], Decod
     >>> decode(bytes([2, 97])).row
     {'card': 'a', 'amount': None}
     >>> decode(bytes([2, 97, 0])).fault
-    Fault(kind='malformed', reason='1 byte follows the record')
+    RecordFault(kind='malformed', reason='1 byte follows the record')
     """
     step, make = record_step(writer, schema), _object(schema, writer, "")
 
@@ -65,7 +65,7 @@ def avro_decoder(schema: Struct, writer: Node) -> Callable[[bytes | None], Decod
         try:
             return Decoded(make(found), None)
         except _InvalidError as error:
-            return Decoded(None, Fault("invalid", str(error)))
+            return Decoded(None, RecordFault("invalid", str(error)))
 
     return decode
 

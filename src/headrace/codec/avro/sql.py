@@ -20,7 +20,7 @@ from typing import Any
 
 from headrace.codec.avro.node import Node, most_digits
 from headrace.codec.avro.schema import Reading, reading
-from headrace.codec.avro.sql_scalar import Part, scalar
+from headrace.codec.avro.sql_scalar import ScalarSql, scalar
 from headrace.codec.json import rules
 from headrace.types.field_types import List, Struct, Type
 
@@ -139,7 +139,7 @@ def _around(form: Any, numbers: count[int]) -> dict[str, Any]:
     return _record([form], numbers)
 
 
-def _members(schema: Struct, writer: Node, source: str, prefix: str) -> list[tuple[str, Part]]:
+def _members(schema: Struct, writer: Node, source: str, prefix: str) -> list[tuple[str, ScalarSql]]:
     places = {name: (at, node) for at, (name, node) in enumerate(writer.fields)}
     made = []
     for field in schema:
@@ -147,13 +147,13 @@ def _members(schema: Struct, writer: Node, source: str, prefix: str) -> list[tup
         path = prefix + field.name
         if node is None:
             reason = None if field.optional else f"'{rules.missing(path)}'"
-            made.append((field.name, Part(f"CAST(NULL AS {field.type.ddl})", reason)))
+            made.append((field.name, ScalarSql(f"CAST(NULL AS {field.type.ddl})", reason)))
         else:
             made.append((field.name, _part(node, field.type, f"{source}.f{at}", path, field.optional)))
     return made
 
 
-def _part(node: Node, kind: Type, source: str, path: str, optional: bool) -> Part:
+def _part(node: Node, kind: Type, source: str, path: str, optional: bool) -> ScalarSql:
     """A value that may be null: what is said of the value itself holds only where there is one."""
     inner = _value(node.value, kind, source, path)
     if not node.nullable:
@@ -162,20 +162,20 @@ def _part(node: Node, kind: Type, source: str, path: str, optional: bool) -> Par
     reason = f"CASE WHEN {source} IS NULL THEN {missing} ELSE {inner.reason or 'NULL'} END"
     value = f"CASE WHEN {source} IS NOT NULL THEN {inner.value} END" if isinstance(kind, Struct) else inner.value
     broken = f"({source} IS NOT NULL AND ({inner.broken}))" if inner.broken else None
-    return Part(value, None if optional and inner.reason is None else reason, broken)
+    return ScalarSql(value, None if optional and inner.reason is None else reason, broken)
 
 
-def _value(node: Node, kind: Type, source: str, path: str) -> Part:
+def _value(node: Node, kind: Type, source: str, path: str) -> ScalarSql:
     how = reading(node, kind)
     match how, kind:
         case None, _:
-            return Part(f"CAST(NULL AS {kind.ddl})", f"'{rules.wrong(path, kind)}'")
+            return ScalarSql(f"CAST(NULL AS {kind.ddl})", f"'{rules.wrong(path, kind)}'")
         case Reading("struct"), Struct():
             parts = _members(kind, node, source, path + ".")
             value = ", ".join(f"'{name}', {part.value}" for name, part in parts)
             reasons = [part.reason for _, part in parts]
             reason = _first(reasons) if any(reasons) else None
-            return Part(f"named_struct({value})", reason, _any(part.broken for _, part in parts))
+            return ScalarSql(f"named_struct({value})", reason, _any(part.broken for _, part in parts))
         case Reading("list"), List(element):
             return _list(_part(node.parts[0], element, _element(path), f"{path}[]", kind.optional), source, path)
         case Reading(), _:
@@ -188,12 +188,12 @@ def _element(path: str) -> str:
     return f"__e{path.count('[]')}"
 
 
-def _list(inner: Part, source: str, path: str) -> Part:
+def _list(inner: ScalarSql, source: str, path: str) -> ScalarSql:
     name = _element(path)
     value = source if inner.value == name else f"transform({source}, {name} -> {inner.value})"
     reasons = f"transform({source}, {name} -> {inner.reason})"
     reason = f"get(filter({reasons}, __r -> __r IS NOT NULL), 0)" if inner.reason else None
-    return Part(value, reason, f"exists({source}, {name} -> {inner.broken})" if inner.broken else None)
+    return ScalarSql(value, reason, f"exists({source}, {name} -> {inner.broken})" if inner.broken else None)
 
 
 def _first(reasons: Iterable[str | None]) -> str:

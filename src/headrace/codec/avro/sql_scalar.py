@@ -17,7 +17,7 @@ _LARGEST_FLOAT = "1.7976931348623157E308D"
 
 
 @dataclass(frozen=True)
-class Part:
+class ScalarSql:
     """What one value became.
 
     Parameters
@@ -35,7 +35,7 @@ class Part:
     broken: str | None = None
 
 
-def scalar(node: Node, kind: Type, how: Reading, source: str, wrong: str) -> Part:
+def scalar(node: Node, kind: Type, how: Reading, source: str, wrong: str) -> ScalarSql:
     """A value that is not null.
 
     >>> from headrace.types.field_types import Boolean
@@ -44,27 +44,27 @@ def scalar(node: Node, kind: Type, how: Reading, source: str, wrong: str) -> Par
     """
     match how.how:
         case "text":
-            return Part(source, broken=f"NOT is_valid_utf8({source})")
+            return ScalarSql(source, broken=f"NOT is_valid_utf8({source})")
         case "symbol":
             symbols = ", ".join(f"'{name}'" for name in node.names)
             broken = f"({source} < 0 OR {source} >= {len(node.names)})"
-            return Part(f"get(array({symbols}), try_cast({source} AS INT))", broken=broken)
+            return ScalarSql(f"get(array({symbols}), try_cast({source} AS INT))", broken=broken)
         case "flag":
-            return Part(f"{source} = X'01'", broken=f"{source} NOT IN (X'00', X'01')")
+            return ScalarSql(f"{source} = X'01'", broken=f"{source} NOT IN (X'00', X'01')")
         case "whole":
-            return Part(source, broken=_too_wide(node, source))
+            return ScalarSql(source, broken=_too_wide(node, source))
         case "real":
             return _real(node, source, wrong)
         case "exact":
             broken = f"try_cast({source} AS DECIMAL({node.precision},{node.scale})) IS NULL"
-            return Part(f"try_cast({source} AS {kind.ddl})", broken=broken)
+            return ScalarSql(f"try_cast({source} AS {kind.ddl})", broken=broken)
         case "count":
-            return Part(f"try_cast({source} AS {kind.ddl})", broken=_too_wide(node, source))
+            return ScalarSql(f"try_cast({source} AS {kind.ddl})", broken=_too_wide(node, source))
         case "moment":
             first, last = -(-rules.EARLIEST // how.factor), rules.LATEST // how.factor
             within = f"{source} >= {first}L AND {source} <= {last}L"
             value = f"CASE WHEN {within} THEN timestamp_micros({source} * {how.factor}L) END"
-            return Part(value, f"CASE WHEN {within} THEN NULL ELSE {wrong} END", _too_wide(node, source))
+            return ScalarSql(value, f"CASE WHEN {within} THEN NULL ELSE {wrong} END", _too_wide(node, source))
         case "written":
             return _written(source, wrong)
     raise TypeError(how)
@@ -74,16 +74,16 @@ def _too_wide(node: Node, source: str) -> str | None:
     return None if node.kind != "int" else f"({source} < -2147483648L OR {source} > 2147483647L)"
 
 
-def _real(node: Node, source: str, wrong: str) -> Part:
+def _real(node: Node, source: str, wrong: str) -> ScalarSql:
     if node.kind in ("int", "long"):
-        return Part(f"CAST({source} AS DOUBLE)", broken=_too_wide(node, source))
+        return ScalarSql(f"CAST({source} AS DOUBLE)", broken=_too_wide(node, source))
     double = source if node.kind == "double" else f"CAST({source} AS DOUBLE)"
     # NaN is greater than every number; adding zero turns -0.0 into 0.0.
-    return Part(f"{double} + 0.0D", f"CASE WHEN abs({double}) <= {_LARGEST_FLOAT} THEN NULL ELSE {wrong} END")
+    return ScalarSql(f"{double} + 0.0D", f"CASE WHEN abs({double}) <= {_LARGEST_FLOAT} THEN NULL ELSE {wrong} END")
 
 
-def _written(source: str, wrong: str) -> Part:
+def _written(source: str, wrong: str) -> ScalarSql:
     moment = rf"CASE WHEN {source} RLIKE r'\A(?:{rules.RFC3339})\z' THEN try_cast({source} AS TIMESTAMP) END"
     least, greatest = (f"timestamp_micros({bound}L)" for bound in (rules.EARLIEST, rules.LATEST))
     value = f"CASE WHEN {moment} >= {least} AND {moment} <= {greatest} THEN {moment} END"
-    return Part(value, f"CASE WHEN {value} IS NULL THEN {wrong} END", f"NOT is_valid_utf8({source})")
+    return ScalarSql(value, f"CASE WHEN {value} IS NULL THEN {wrong} END", f"NOT is_valid_utf8({source})")

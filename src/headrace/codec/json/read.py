@@ -36,7 +36,7 @@ from headrace.types.field_types import (
 Read = Callable[[Any], Any]
 
 
-class Fault(NamedTuple):
+class RecordFault(NamedTuple):
     """Why a record was refused."""
 
     kind: Literal["malformed", "invalid"]
@@ -47,7 +47,7 @@ class Decoded(NamedTuple):
     """A row with every declared field, or the fault that stands in its place."""
 
     row: dict[str, Any] | None
-    fault: Fault | None
+    fault: RecordFault | None
 
 
 class _InvalidError(Exception):
@@ -64,7 +64,7 @@ def decoder(schema: Struct) -> Callable[[bytes | None], Decoded]:
     >>> decode(b'{"card": "a", "note": "ignored"}').row
     {'card': 'a', 'amount': None}
     >>> decode(b'{"card": 1}').fault
-    Fault(kind='invalid', reason='card must be a string')
+    RecordFault(kind='invalid', reason='card must be a string')
     >>> decode(b"{'card': 'a'}").fault.kind
     'malformed'
     """
@@ -83,18 +83,18 @@ def decoder(schema: Struct) -> Callable[[bytes | None], Decoded]:
         except NotJsonError as error:
             return malformed(str(error))
         if type(value) is not dict:
-            return Decoded(None, Fault("invalid", rules.NOT_AN_OBJECT))
+            return Decoded(None, RecordFault("invalid", rules.NOT_AN_OBJECT))
         try:
             return Decoded(read(value), None)
         except _InvalidError as error:
-            return Decoded(None, Fault("invalid", str(error)))
+            return Decoded(None, RecordFault("invalid", str(error)))
 
     return decode
 
 
 def malformed(reason: str) -> Decoded:
     """What a decoder says of bytes that cannot be parsed."""
-    return Decoded(None, Fault("malformed", reason))
+    return Decoded(None, RecordFault("malformed", reason))
 
 
 def _has_decimal(kind: Type) -> bool:

@@ -22,8 +22,8 @@ from urllib.parse import quote
 from headrace.codec.avro.carry import carries
 from headrace.codec.avro.schema import record
 from headrace.codec.json.json_schema import json_schema
-from headrace.codec.registry.http import Answer, ask, strange
-from headrace.codec.wire import Layout, Written, own_text
+from headrace.codec.registry.http import RegistryResponse, ask, strange
+from headrace.codec.wire import RecordLayout, Written, own_text
 from headrace.config.settings import RegistryAccess
 from headrace.errors import SchemaError, shown
 from headrace.files import write_atomically
@@ -129,7 +129,7 @@ class RegistryClient:
             return ()
         return tuple(map(str, answer.body.get("messages") or ())) or ("the registry does not say why",)
 
-    def writer(self, subject: str, layout: Layout) -> tuple[int, str]:
+    def writer(self, subject: str, layout: RecordLayout) -> tuple[int, str]:
         """The schema to write rows with: the subject's newest if it holds every field, else the stream's own.
 
         A subject belongs to its producers: as long as theirs can carry the stream's fields nothing is registered.
@@ -166,7 +166,7 @@ class RegistryClient:
         self._keep(number, answer.body)
         return _written(answer.body)
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def _ask(self, method: str, path: str, body: Any = None) -> RegistryResponse:
         return ask(self.access, method, path, body)
 
     def _file(self, number: int) -> Path:
@@ -186,7 +186,7 @@ class RegistryClient:
             write_atomically(file, json.dumps(body))
 
 
-def can_carry(layout: Layout, written: Written) -> bool:
+def can_carry(layout: RecordLayout, written: Written) -> bool:
     """Whether rows of a stream can be written with a schema, every field in its place."""
     try:
         return written.kind == "AVRO" and carries(layout.schema, record(written.text))

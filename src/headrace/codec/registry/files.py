@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import SchemaError, shown
-from headrace.types.compatibility import Change, check
+from headrace.types.compatibility import SchemaChange, check
 from headrace.types.field_types import NAME, Struct, from_form
 
 FOLDER = "schemas"
@@ -64,7 +64,7 @@ def fingerprint(schema: Struct) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Registry:
+class SchemaFiles:
     """The schemas under one folder.
 
     Parameters
@@ -76,7 +76,7 @@ class Registry:
     --------
     >>> import tempfile
     >>> from headrace.types.field_types import schema_of
-    >>> registry = Registry(tempfile.mkdtemp())
+    >>> registry = SchemaFiles(tempfile.mkdtemp())
     >>> registry.register("payments", schema_of({"card": str})).number
     1
     >>> registry.register("payments", schema_of({"card": str, "country": str | None})).number
@@ -156,7 +156,7 @@ def _still_met(known: list[Version]) -> list[Version]:
     return known[fresh[-1] :] if fresh else known
 
 
-def _refuse(old: Version, new: Version, broken: tuple[Change, ...]) -> None:
+def _refuse(old: Version, new: Version, broken: tuple[SchemaChange, ...]) -> None:
     if not broken:
         return
     listed = ", ".join(f"`{change}`" for change in broken)

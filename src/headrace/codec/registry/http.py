@@ -1,7 +1,8 @@
 """Requests to a schema registry: basic authentication, TLS, a time limit, and a few tries when it is busy or away.
 
-What comes back is an `Answer` in the protocol's words, or an error: `registry-unreachable` when nobody answers or not
-like a registry, `registry-refused` when it lets nobody in. A password is never in an error, nor in a value's repr.
+What comes back is an `RegistryResponse` in the protocol's words, or an error: `registry-unreachable` when nobody
+answers or not like a registry, `registry-refused` when it lets nobody in. A password is never in an error, nor in a
+value's repr.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ JSON = "application/vnd.schemaregistry.v1+json"
 
 
 @dataclass(frozen=True)
-class Answer:
+class RegistryResponse:
     """What a registry said: the HTTP status and the JSON body; for an error its code and message."""
 
     status: int
@@ -37,7 +38,7 @@ class Answer:
     message: str | None = None
 
 
-def ask(access: RegistryAccess, method: str, path: str, body: Any = None) -> Answer:
+def ask(access: RegistryAccess, method: str, path: str, body: Any = None) -> RegistryResponse:
     """Ask a registry, at most a few times."""
     headers = {"Accept": f"{JSON}, application/json", "Content-Type": JSON} | _authorization(access)
     data = None if body is None else json.dumps(body).encode()
@@ -60,7 +61,7 @@ def ask(access: RegistryAccess, method: str, path: str, body: Any = None) -> Ans
     )
 
 
-def strange(access: RegistryAccess, answer: Answer) -> MachineError:
+def strange(access: RegistryAccess, answer: RegistryResponse) -> MachineError:
     """The error for an answer that is not in the protocol's words, or a refusal that nobody expected."""
     told = f"status {answer.status}: {answer.message or shown(answer.body)}"
     if answer.error is not None and 400 <= answer.status < 500 and answer.status != 404:
@@ -123,7 +124,7 @@ def _secret(named: str) -> str:
     return os.environ[variable]
 
 
-def _answer(access: RegistryAccess, status: int, text: bytes) -> Answer:
+def _answer(access: RegistryAccess, status: int, text: bytes) -> RegistryResponse:
     if status in (401, 403):
         hint = "Set `schema.registry_user` and `schema.registry_password`."
         message = "The schema registry lets nobody in with these credentials."
@@ -131,10 +132,10 @@ def _answer(access: RegistryAccess, status: int, text: bytes) -> Answer:
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
-        raise strange(access, Answer(status, text[:200])) from None
+        raise strange(access, RegistryResponse(status, text[:200])) from None
     if status < 300:
-        return Answer(status, body)
+        return RegistryResponse(status, body)
     error, told = (body.get("error_code"), body.get("message")) if isinstance(body, dict) else (None, None)
     if type(error) is not int:
-        raise strange(access, Answer(status, body))
-    return Answer(status, body, error, None if told is None else str(told))
+        raise strange(access, RegistryResponse(status, body))
+    return RegistryResponse(status, body, error, None if told is None else str(told))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from headrace.codec.avro.schema import avro_text, fields_read
 from headrace.codec.registry.client import RegistryClient, can_carry
-from headrace.codec.registry.files import FOLDER, Registry
-from headrace.codec.wire import Laid, Layout, SchemaIds, Written, own_text, schema_id, subject_of
+from headrace.codec.registry.files import FOLDER, SchemaFiles
+from headrace.codec.wire import Laid, RecordLayout, SchemaIds, Written, own_text, schema_id, subject_of
 from headrace.config.config import Config, names
 from headrace.errors import SchemaError
 from headrace.types.compatibility import check
@@ -43,7 +43,7 @@ class ProjectIds:
         for stream in self.streams:
             if schema_id(own_text(stream)) == number:
                 return Written(own_text(stream))
-        registry = Registry(self.folder)
+        registry = SchemaFiles(self.folder)
         for name in registry.streams():
             for version in registry.versions(name):
                 text = _text_of(self.folder, name, version)
@@ -54,21 +54,21 @@ class ProjectIds:
     def ids(self, subject: str) -> tuple[int, ...]:
         """The numbers of a stream's versions, and of its schema now."""
         name = subject.removesuffix("-value").rpartition(".")[2]
-        texts = [_text_of(self.folder, name, version) for version in Registry(self.folder).versions(name)]
+        texts = [_text_of(self.folder, name, version) for version in SchemaFiles(self.folder).versions(name)]
         texts += [own_text(stream) for stream in self.streams if stream.name == name]
         return tuple(dict.fromkeys(map(schema_id, texts)))
 
-    def writer(self, subject: str, layout: Layout) -> tuple[int, str]:  # noqa: ARG002 - a stream has one own schema
+    def writer(self, subject: str, layout: RecordLayout) -> tuple[int, str]:  # noqa: ARG002 - a stream has one own schema
         """The stream's own schema."""
         return schema_id(own_text(layout)), own_text(layout)
 
 
 @lru_cache(maxsize=4096)
 def _text_of(folder: Path, stream: str, version: int) -> str:
-    return avro_text(Registry(folder).get(stream, version).schema, stream)
+    return avro_text(SchemaFiles(folder).get(stream, version).schema, stream)
 
 
-def registry_of(config: Config, streams: Iterable[Layout]) -> SchemaIds:
+def registry_of(config: Config, streams: Iterable[RecordLayout]) -> SchemaIds:
     """Where a project's schemas are looked up: the server it names, else its own files."""
     if config.registry.address:
         return server_of(config)
@@ -81,7 +81,7 @@ def server_of(config: Config) -> RegistryClient:
     return RegistryClient(config.registry, names(config).path("registry"))
 
 
-def check_subject(client: RegistryClient, stream: Layout, topic: str) -> None:
+def check_subject(client: RegistryClient, stream: RecordLayout, topic: str) -> None:
     """Refuse a stream whose fields cannot be read from its topic's newest schema, or whose own would be turned away.
 
     A topic without a schema has nothing to disagree with. Only Avro is compared: what a JSON record is, its fields say.
@@ -104,7 +104,7 @@ def check_subject(client: RegistryClient, stream: Layout, topic: str) -> None:
         _refuse_own(client, stream, subject)
 
 
-def _refuse_own(client: RegistryClient, stream: Layout, subject: str) -> None:
+def _refuse_own(client: RegistryClient, stream: RecordLayout, subject: str) -> None:
     """What Headrace sends needs a schema of its own, which the registry must be ready to take."""
     against = client.incompatible(subject, Written(own_text(stream)))
     if against:

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from headrace.clock import Clock
 from headrace.define.stream import Stream
 from headrace.faults import NO_FAULTS, FaultPoints
-from headrace.ingest.dead_letters.replay_record import Again, again
-from headrace.ingest.dead_letters.selection import Wanted, choose
+from headrace.ingest.dead_letters.replay_record import ReplayRecord, again
+from headrace.ingest.dead_letters.selection import LetterSelection, choose
 from headrace.log.protocol import Log
 from headrace.log.record import Position
 from headrace.meaning.verdict import REPLAY_OF, Read, reader
-from headrace.spark.dead_letter import Letter, in_parts, present, read, walk
+from headrace.spark.dead_letter import DeadLetter, in_parts, present, read, walk
 
 PART = 500
 """The most letters, and about the most bytes, that are under way at once."""
@@ -30,7 +30,7 @@ UNSURE = "an earlier replay was cut off, and what would tell whether it had appe
 
 
 @dataclass(frozen=True)
-class Topics:
+class LetterTopics:
     """The topic of a stream and that of its dead letters."""
 
     source: str
@@ -38,7 +38,7 @@ class Topics:
 
 
 @dataclass(frozen=True)
-class Sent:
+class ReplayedLetter:
     """A letter that was appended: where, and with what verdict as far as the record alone decides it."""
 
     id: str
@@ -47,7 +47,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Left:
+class SkippedLetter:
     """A letter that was not replayed, and why."""
 
     id: str
@@ -59,13 +59,13 @@ class Left:
 class Replayed:
     """What a replay did; `found` are letters whose record an earlier, cut-off replay had appended already."""
 
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[ReplayedLetter] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    left: list[SkippedLetter] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReplayOptions:
     """How to replay.
 
     Parameters
@@ -80,7 +80,7 @@ class Wish:
         What admission says of a record alone; made from the stream when left out.
     """
 
-    wanted: Wanted
+    wanted: LetterSelection
     force: bool = False
     value: bytes | None = None
     read: Read | None = None
@@ -89,8 +89,8 @@ class Wish:
 def replay(
     log: Log,
     stream: Stream,
-    topics: Topics,
-    wish: Wish,
+    topics: LetterTopics,
+    wish: ReplayOptions,
     clock: Clock,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     faults: FaultPoints = NO_FAULTS,
@@ -112,18 +112,18 @@ def replay(
     total = len(chosen)
     if not wish.force:
         for name in unsure & chosen.keys():
-            done.left.append(Left(name, chosen.pop(name).verdict, UNSURE))
+            done.left.append(SkippedLetter(name, chosen.pop(name).verdict, UNSURE))
     for part in in_parts(_with_values(log, topics.dead, chosen), PART):
         made = [again(letter, stream, now=clock.now(), value=wish.value, read=judge) for letter in part]
         for each in made:
             if not (each.good or wish.force):
-                done.left.append(Left(each.letter.id, each.judgement.verdict, each.judgement.reason or ""))
+                done.left.append(SkippedLetter(each.letter.id, each.judgement.verdict, each.judgement.reason or ""))
         done.sent += _send(log, topics, [each for each in made if each.good or wish.force], faults)
         progress(len(done.sent) + len(done.left), total)
     return done
 
 
-def _send(log: Log, topics: Topics, chosen: list[Again], faults: FaultPoints) -> list[Sent]:
+def _send(log: Log, topics: LetterTopics, chosen: list[ReplayRecord], faults: FaultPoints) -> list[ReplayedLetter]:
     if not chosen:
         return []
     ends = log.end_offsets(topics.source)
@@ -134,10 +134,10 @@ def _send(log: Log, topics: Topics, chosen: list[Again], faults: FaultPoints) ->
     log.append_batch(topics.dead, [each.letter.done("replayed") for each in chosen])
     faults.reach("letters.done.after")
     pairs = zip(chosen, positions, strict=True)
-    return [Sent(each.letter.id, position, each.judgement.verdict) for each, position in pairs]
+    return [ReplayedLetter(each.letter.id, position, each.judgement.verdict) for each, position in pairs]
 
 
-def drop(log: Log, topics: Topics, wanted: Wanted, faults: FaultPoints = NO_FAULTS) -> list[Letter]:
+def drop(log: Log, topics: LetterTopics, wanted: LetterSelection, faults: FaultPoints = NO_FAULTS) -> list[DeadLetter]:
     """Take letters out of their topic for good. The lake's bronze table keeps their records."""
     chosen = choose(present(walk(log, topics.dead), values=False), wanted)
     for first in range(0, len(chosen), PART):
@@ -146,7 +146,9 @@ def drop(log: Log, topics: Topics, wanted: Wanted, faults: FaultPoints = NO_FAUL
     return chosen
 
 
-def _settle(log: Log, topics: Topics, begun: Mapping[str, Letter], faults: FaultPoints) -> tuple[list[str], set[str]]:
+def _settle(
+    log: Log, topics: LetterTopics, begun: Mapping[str, DeadLetter], faults: FaultPoints
+) -> tuple[list[str], set[str]]:
     """Take out the letters whose record is there; and name those of which that cannot be known any more."""
     found = _appended(log, topics.source, begun)
     names = [name for name in begun if name in found]
@@ -162,7 +164,7 @@ def _settle(log: Log, topics: Topics, begun: Mapping[str, Letter], faults: Fault
     return names, unsure
 
 
-def _appended(log: Log, source: str, begun: Mapping[str, Letter]) -> set[str]:
+def _appended(log: Log, source: str, begun: Mapping[str, DeadLetter]) -> set[str]:
     """The letters whose record lies behind the offsets that were noted."""
     found: set[str] = set()
     if not begun:
@@ -180,7 +182,7 @@ def _appended(log: Log, source: str, begun: Mapping[str, Letter]) -> set[str]:
     return found
 
 
-def _with_values(log: Log, dead: str, chosen: Mapping[str, Letter]) -> Iterator[Letter]:
+def _with_values(log: Log, dead: str, chosen: Mapping[str, DeadLetter]) -> Iterator[DeadLetter]:
     """The chosen letters again, now with their values: every record of a letter has the same."""
     waiting = dict(chosen)
     for record in walk(log, dead):

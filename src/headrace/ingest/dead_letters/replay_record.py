@@ -12,16 +12,16 @@ from headrace.define.stream import Stream
 from headrace.log.record import Message, Record
 from headrace.meaning.message import row_key
 from headrace.meaning.verdict import ARRIVED_AT, REPLAY_OF, RESERVED, Judgement, Read, reader
-from headrace.spark.dead_letter import Letter
+from headrace.spark.dead_letter import DeadLetter
 
 GOOD = ("admitted", "late")
 
 
 @dataclass(frozen=True)
-class Again:
+class ReplayRecord:
     """What would be appended for a letter, and its verdict."""
 
-    letter: Letter
+    letter: DeadLetter
     message: Message
     judgement: Judgement
 
@@ -31,7 +31,9 @@ class Again:
         return self.judgement.verdict in GOOD
 
 
-def again(letter: Letter, stream: Stream, *, now: int, value: bytes | None = None, read: Read | None = None) -> Again:
+def again(
+    letter: DeadLetter, stream: Stream, *, now: int, value: bytes | None = None, read: Read | None = None
+) -> ReplayRecord:
     """The record that a replay of the letter appends now.
 
     Parameters
@@ -45,7 +47,7 @@ def again(letter: Letter, stream: Stream, *, now: int, value: bytes | None = Non
     --------
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp("s")}, event_time="at", key="user")
-    >>> letter = Letter(0, 7, 5_000_000, "invalid", "user is required", None, b'{"at":5}', (), 8)
+    >>> letter = DeadLetter(0, 7, 5_000_000, "invalid", "user is required", None, b'{"at":5}', (), 8)
     >>> made = again(letter, clicks, now=6_000_000)
     >>> made.judgement.verdict, made.message.headers
     ('invalid', (('headrace.arrived_at', b'5000000'), ('headrace.replay_of', b'0/7')))
@@ -64,4 +66,4 @@ def again(letter: Letter, stream: Stream, *, now: int, value: bytes | None = Non
     key = letter.key
     if key is None and came.event is not None:
         key = row_key(stream, came.event.row)
-    return Again(letter, Message(body, key, headers), read(Record(*place, now, key, body, headers)))
+    return ReplayRecord(letter, Message(body, key, headers), read(Record(*place, now, key, body, headers)))

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headrace.errors import DataError, shown
-from headrace.spark.dead_letter import Letter
+from headrace.spark.dead_letter import DeadLetter
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LetterSelection:
     """A choice of letters; what is left out does not restrict it.
 
     Parameters
@@ -28,8 +28,8 @@ class Wanted:
 
     Examples
     --------
-    >>> letter = Letter(0, 7, 5, "malformed", "it is not JSON", None, b"{", (), 1)
-    >>> Wanted(verdict="malformed", reason="json").fits(letter), Wanted(since=6).fits(letter)
+    >>> letter = DeadLetter(0, 7, 5, "malformed", "it is not JSON", None, b"{", (), 1)
+    >>> LetterSelection(verdict="malformed", reason="json").fits(letter), LetterSelection(since=6).fits(letter)
     (True, False)
     """
 
@@ -41,9 +41,9 @@ class Wanted:
     @property
     def everything(self) -> bool:
         """Whether nothing restricts it."""
-        return self == Wanted()
+        return self == LetterSelection()
 
-    def fits(self, letter: Letter) -> bool:
+    def fits(self, letter: DeadLetter) -> bool:
         """Whether a letter is meant."""
         return (
             (not self.ids or letter.id in self.ids)
@@ -53,7 +53,7 @@ class Wanted:
         )
 
 
-def choose(letters: Mapping[str, Letter], wanted: Wanted, gone: Iterable[str] = ()) -> list[Letter]:
+def choose(letters: Mapping[str, DeadLetter], wanted: LetterSelection, gone: Iterable[str] = ()) -> list[DeadLetter]:
     """The letters that are meant, by arrival; a name that is not there is refused, unless it has just gone."""
     for name in wanted.ids:
         if name not in letters and name not in gone:
@@ -63,10 +63,11 @@ def choose(letters: Mapping[str, Letter], wanted: Wanted, gone: Iterable[str] = 
     return sorted(found, key=lambda letter: (letter.arrived_at, letter.partition, letter.offset))
 
 
-def reasons(letters: Iterable[Letter]) -> list[tuple[str, str, int]]:
+def reasons(letters: Iterable[DeadLetter]) -> list[tuple[str, str, int]]:
     """How many letters there are of each verdict and reason, the most frequent first; numbers in a reason are alike.
 
-    >>> ahead = [Letter(0, n, 5, "future", f"dated {n} s after its arrival", None, b"", (), 0) for n in range(60, 63)]
+    >>> ahead = [DeadLetter(0, n, 5, "future", f"dated {n} s after its arrival", None, b"", (), 0) for n in range(60,
+    63)]
     >>> reasons(ahead)
     [('future', 'dated N s after its arrival', 3)]
     """

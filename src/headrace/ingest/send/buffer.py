@@ -27,7 +27,7 @@ BATCH_BYTES = 8 * 1024 * 1024
 Append = Callable[[Sequence[Message]], list[Position]]
 
 
-class Counts(NamedTuple):
+class BufferCounts(NamedTuple):
     """What became of the events handed over: in the log, not taken, not appended, and still under way."""
 
     sent: int
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class BufferBounds:
     """How much is kept and for how long; times in microseconds.
 
     Parameters
@@ -91,26 +91,27 @@ class Buffer:
     >>> from headrace.log import MemoryLog
     >>> log = MemoryLog()
     >>> _ = log.create_topic("clicks")
-    >>> buffer = Buffer(lambda messages: log.append_batch("clicks", messages), Bounds(0, 100, 1_000, 10**6, SECOND))
+    >>> buffer = Buffer(lambda messages: log.append_batch("clicks", messages), BufferBounds(0, 100, 1_000, 10**6,
+    SECOND))
     >>> buffer.put(Message(b"{}")).result(timeout=10)
     Position(partition=0, offset=0)
     >>> buffer.close(timeout=10)
     >>> buffer.counts
-    Counts(sent=1, refused=0, failed=0, pending=0)
+    BufferCounts(sent=1, refused=0, failed=0, pending=0)
     """
 
-    def __init__(self, append: Append, bounds: Bounds) -> None:
+    def __init__(self, append: Append, bounds: BufferBounds) -> None:
         self._append, self._bounds = append, bounds
         self._state, self._changed, self._process = _State(), threading.Condition(), os.getpid()
         self._thread = threading.Thread(target=self._run, name="headrace-producer", daemon=True)
         self._thread.start()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> BufferCounts:
         """How many events have gone which way."""
         with self._changed:
             state = self._state
-            return Counts(state.sent, state.refused, state.failed, state.taken - state.settled)
+            return BufferCounts(state.sent, state.refused, state.failed, state.taken - state.settled)
 
     def refuse(self) -> None:
         """Count an event that was not taken."""

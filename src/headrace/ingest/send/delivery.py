@@ -32,7 +32,7 @@ SHOWN_FAULTS = 10
 
 
 @dataclass(frozen=True)
-class Wish:
+class SendOptions:
     """How rows are to be sent.
 
     Parameters
@@ -60,7 +60,7 @@ class Wish:
 
 
 @dataclass
-class Sent:
+class SendProgress:
     """What has been done so far."""
 
     sent: int = 0
@@ -68,11 +68,11 @@ class Sent:
     faults: list[RowFault] = field(default_factory=list)
 
 
-class Pace:
+class SendRate:
     """How many events are due. The first is due at once, each next one 1/rate seconds later.
 
     >>> at = [0.0]
-    >>> pace = Pace(2.0, now=lambda: at[0], nap=lambda seconds: at.__setitem__(0, at[0] + seconds))
+    >>> pace = SendRate(2.0, now=lambda: at[0], nap=lambda seconds: at.__setitem__(0, at[0] + seconds))
     >>> pace.due(), pace.due(), at[0]
     (1, 1, 0.5)
 
@@ -115,11 +115,11 @@ def send(
     log: Log,
     topic: str,
     *,
-    wish: Wish,
-    pace: Pace | None = None,
+    wish: SendOptions,
+    pace: SendRate | None = None,
     clock: Clock | None = None,
-    progress: Callable[[int, Sent], None] = lambda _done, _sent: None,
-) -> Sent:
+    progress: Callable[[int, SendProgress], None] = lambda _done, _sent: None,
+) -> SendProgress:
     """Send every row of a source to a topic.
 
     Parameters
@@ -129,11 +129,11 @@ def send(
     progress
         Called after every append with how much of the source has been read, and what has been done.
     """
-    clock, pace = clock or SystemClock(), pace or Pace(wish.rate)
+    clock, pace = clock or SystemClock(), pace or SendRate(wish.rate)
     writer = MessageWriter(stream, wish.ids, topic)
     check = unchecked(writer) if wish.raw else checker(writer)
     shift = _shift(source, stream, check, clock, pace) if wish.rebase and wish.rate is None else 0
-    done = Sent()
+    done = SendProgress()
     with closing(_batches(source, stream, wish, pace)) as batches:
         for batch in batches:
             good, fault = _good(batch, check, done, keep_going=wish.keep_going)
@@ -153,7 +153,9 @@ def send(
     return done
 
 
-def _batches(source: Source, stream: Stream, wish: Wish, pace: Pace) -> Generator[list[SourceRow], None, None]:
+def _batches(
+    source: Source, stream: Stream, wish: SendOptions, pace: SendRate
+) -> Generator[list[SourceRow], None, None]:
     """The rows in the batches they are sent in."""
     rows = read_rows(source, Columns(stream.schema))
     if source.pipe is None:
@@ -168,7 +170,7 @@ def _batches(source: Source, stream: Stream, wish: Wish, pace: Pace) -> Generato
 
 
 def _good(
-    batch: list[SourceRow], check: Check, done: Sent, *, keep_going: bool
+    batch: list[SourceRow], check: Check, done: SendProgress, *, keep_going: bool
 ) -> tuple[list[Checked], RowFault | None]:
     """The rows that can be sent; with the fault that ends it, those before it."""
     good: list[Checked] = []
@@ -196,7 +198,7 @@ def _before(sent: int) -> str:
     return show_count(sent, "event was", "events were") if sent else "Nothing was"
 
 
-def _shift(source: Source, stream: Stream, check: Check, clock: Clock, pace: Pace) -> int:
+def _shift(source: Source, stream: Stream, check: Check, clock: Clock, pace: SendRate) -> int:
     """From the last event time of a source to now."""
     rows = read_rows(replace(source, report=ignore_column), Columns(stream.schema))
     times: Iterator[int] = (

@@ -52,7 +52,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
         return zlib.crc32(self.body) == self.crc
 
 
-class Columns(msgspec.Struct, frozen=True, gc=False):
+class FrameColumns(msgspec.Struct, frozen=True, gc=False):
     """Where the columns of a frame are in its body."""
 
     key_lengths: int
@@ -61,14 +61,14 @@ class Columns(msgspec.Struct, frozen=True, gc=False):
     data: int
 
 
-def columns(frame: Frame) -> Columns:
+def columns(frame: Frame) -> FrameColumns:
     """Byte positions of the columns; -1 for one that is not there."""
     width, flags = 4 * frame.count, frame.flags
     keys = width if flags & SPARSE else 0
     values = keys + width if flags & KEYS else keys
     headers = values + width
     data = headers + width if flags & HEADERS else headers
-    return Columns(keys if flags & KEYS else -1, values, headers if flags & HEADERS else -1, data)
+    return FrameColumns(keys if flags & KEYS else -1, values, headers if flags & HEADERS else -1, data)
 
 
 def pack(messages: Sequence[Message], offsets: Sequence[int] | None = None) -> Packed:

@@ -26,7 +26,7 @@ from headrace.log.embedded.database import Database
 from headrace.log.embedded.frame import Frame, records, split
 from headrace.log.partitioner import route
 from headrace.log.protocol import READ_BYTES, Offsets
-from headrace.log.read_slice import Span
+from headrace.log.read_slice import OffsetSpan
 from headrace.log.record import Message, Position, Record, sizes
 from headrace.log.topic import FOREVER, Retention, Topic, check_limit, check_name, check_offset, unknown
 
@@ -163,7 +163,7 @@ class EmbeddedLog(LogBase):
                 size += len(frame.body)
         return found
 
-    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[Span]:
+    def spans(self, topic: str, partition: int, offset: int, *, limit: int) -> list[OffsetSpan]:
         """See `slice.Spanned`."""
         form, database = self._checked(topic, partition)
         with database.reading() as connection:
@@ -175,7 +175,7 @@ class EmbeddedLog(LogBase):
         deadline = timer.monotonic() + timeout
         with ExitStack() as lent:
             watched = {
-                topic: table.Watched(lent.enter_context(self._database(topic)[1].watching()), at)
+                topic: table.PartitionEnds(lent.enter_context(self._database(topic)[1].watching()), at)
                 for topic, at in positions.items()
             }
             while not (found := {topic: passed for topic, each in watched.items() if (passed := each.passed())}):

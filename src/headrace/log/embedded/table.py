@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from headrace.errors import MachineError
 from headrace.log.embedded.frame import SPARSE, Frame, offsets_of
-from headrace.log.read_slice import Span
+from headrace.log.read_slice import OffsetSpan
 from headrace.log.topic import Topic
 
 FORMAT = 1
@@ -56,7 +56,7 @@ def end(connection: sqlite3.Connection, partition: int) -> End:
     return End(*row) if row else End(0, 0, 0)
 
 
-class Watched:
+class PartitionEnds:
     """The ends of a topic's partitions as somebody waits for them; they are looked for when the file has changed."""
 
     def __init__(self, connection: sqlite3.Connection, positions: Mapping[int, int]) -> None:
@@ -107,7 +107,7 @@ def scan(connection: sqlite3.Connection, partition: int, offset: int) -> Iterato
         rows.close()
 
 
-def spans(connection: sqlite3.Connection, partition: int, offset: int, limit: int) -> list[Span]:
+def spans(connection: sqlite3.Connection, partition: int, offset: int, limit: int) -> list[OffsetSpan]:
     """The arrival times of the offsets from `offset` on, without reading a body."""
     table = f"frame_{partition}"
     rows = connection.execute(
@@ -116,7 +116,7 @@ def spans(connection: sqlite3.Connection, partition: int, offset: int, limit: in
         " ORDER BY base LIMIT ?",
         (offset, offset, offset, limit),
     )
-    return [Span(*row) for row in rows]
+    return [OffsetSpan(*row) for row in rows]
 
 
 def bisect(

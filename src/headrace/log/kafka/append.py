@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError, MachineError
-from headrace.log.kafka.client import DELIVERY, Client
+from headrace.log.kafka.client import DELIVERY, KafkaClients
 from headrace.log.record import Message, Position
 from headrace.plural import show_count
 
@@ -28,7 +28,7 @@ REPORTS = 0.1
 class Appender:
     """Appends for one log, from any number of threads."""
 
-    def __init__(self, client: Client, *, delivery: float = DELIVERY) -> None:
+    def __init__(self, client: KafkaClients, *, delivery: float = DELIVERY) -> None:
         self._client, self._delivery = client, delivery
         self._producer: Producer | None = None
         self._thread: threading.Thread | None = None
@@ -36,7 +36,7 @@ class Appender:
         self._changing = threading.Lock()
         self._closed = threading.Event()
 
-    def begin(self, topic: str, messages: Sequence[Message], routes: Mapping[int, Sequence[int]]) -> Batch:
+    def begin(self, topic: str, messages: Sequence[Message], routes: Mapping[int, Sequence[int]]) -> DeliveryReports:
         """Hand messages to the producer, for the partitions they are routed to."""
         producer = self._running(topic)
 
@@ -44,7 +44,7 @@ class Appender:
             return self._failed(producer, error, batch)
 
         # The library gives up by itself; the rest is for its last reports to come through.
-        batch = Batch(len(messages), self._delivery + self._client.timeout, failed)
+        batch = DeliveryReports(len(messages), self._delivery + self._client.timeout, failed)
         deadline = time.monotonic() + self._delivery
         for partition, indices in routes.items():
             for index in indices:
@@ -57,7 +57,7 @@ class Appender:
         topic: str,
         partition: int,
         message: Message,
-        wanted: Batch,
+        wanted: DeliveryReports,
         index: int,
         deadline: float,
     ) -> None:
@@ -87,7 +87,7 @@ class Appender:
             except KafkaException as error:
                 raise self._failed(producer, error.args[0], wanted) from None
 
-    def _failed(self, producer: Producer, error: KafkaError, wanted: Batch) -> HeadraceError:
+    def _failed(self, producer: Producer, error: KafkaError, wanted: DeliveryReports) -> HeadraceError:
         if error.fatal():
             with self._changing:
                 if self._producer is producer:
@@ -130,7 +130,7 @@ class Appender:
             thread.join()
 
 
-class Batch:
+class DeliveryReports:
     """Messages that were handed over together, and the reports that have come of them.
 
     Parameters

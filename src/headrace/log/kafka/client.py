@@ -1,7 +1,8 @@
 """One connection to a Kafka cluster: its options, its clients made when they are needed, its failures in our words.
 
 Options are librdkafka's own, passed through; what Headrace's promises rest on comes last and cannot be overridden. No
-value of an option is ever shown: whatever a broker or the client library says passes through `Client.hidden` first.
+value of an option is ever shown: whatever a broker or the client library says passes through `KafkaClients.hidden`
+first.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ONLY_PRODUCER = ("linger.ms", "compression.", "batch.", "queue.buffering.", "pa
 _ONLY_CONSUMER = ("fetch.", "queued.", "check.crcs", "session.", "max.poll.", "heartbeat.")
 
 
-class Client:
+class KafkaClients:
     """The clients of one cluster, each made when it is first needed.
 
     Parameters
@@ -190,6 +191,6 @@ def answers(brokers: str, options: Mapping[str, str] | None = None, *, within: f
     from confluent_kafka import KafkaException
 
     try:
-        return bool(Client(brokers, options or {}).admin().list_topics(timeout=within).brokers)
+        return bool(KafkaClients(brokers, options or {}).admin().list_topics(timeout=within).brokers)
     except KafkaException:
         return False

@@ -28,10 +28,10 @@ from headrace.config.hidden_table import Hidden
 from headrace.errors import DataError, MachineError
 from headrace.log.base import LogBase
 from headrace.log.kafka.append import Appender
-from headrace.log.kafka.client import DELIVERY, TIMEOUT, Client, require
-from headrace.log.kafka.positions import Places
+from headrace.log.kafka.client import DELIVERY, TIMEOUT, KafkaClients, require
+from headrace.log.kafka.positions import KafkaPositions
 from headrace.log.kafka.read import Cursor, Cursors
-from headrace.log.kafka.topics import Topics
+from headrace.log.kafka.topics import KafkaTopics
 from headrace.log.partitioner import route
 from headrace.log.pending_append import Appended, Appending
 from headrace.log.protocol import READ_BYTES, Offsets
@@ -77,9 +77,9 @@ class KafkaLog(LogBase):
     ) -> None:
         require()
         self.brokers, self.options, self.spark_options = brokers, Hidden(options or {}), Hidden(spark_options or {})
-        client = Client(brokers, self.options, timeout=timeout)
+        client = KafkaClients(brokers, self.options, timeout=timeout)
         self._timeout = timeout
-        self._topics, self._places = Topics(client), Places(client)
+        self._topics, self._places = KafkaTopics(client), KafkaPositions(client)
         self._appender, self._cursors = Appender(client, delivery=delivery), Cursors(client)
         self._keyless = 0
 

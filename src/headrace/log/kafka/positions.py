@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.clock import MILLISECOND
-from headrace.log.kafka.client import Client
+from headrace.log.kafka.client import KafkaClients
 from headrace.log.protocol import Offsets
 from headrace.log.topic import Topic
 
@@ -26,10 +26,10 @@ NOTHING = -1
 """What a broker answers when nothing arrived that late."""
 
 
-class Places:
+class KafkaPositions:
     """Offsets of a cluster's topics."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: KafkaClients) -> None:
         self._client = client
 
     def starts(self, topic: Topic) -> dict[int, int]:

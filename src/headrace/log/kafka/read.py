@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from headrace.clock import MILLISECOND
 from headrace.errors import DataError, MachineError
-from headrace.log.kafka.client import Client
+from headrace.log.kafka.client import KafkaClients
 from headrace.log.record import Record
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ NOWHERE = -1
 class Cursor:
     """A consumer that stands in one partition. One thread at a time uses it."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: KafkaClients) -> None:
         self._client = client
         self._consumer = client.consumer()
         self.topic, self.partition = "", NOWHERE
@@ -122,7 +122,7 @@ class Cursor:
 class Cursors:
     """The cursors of one log, for any number of threads."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: KafkaClients) -> None:
         self._client = client
         self._idle: list[Cursor] = []
         self._count = 0

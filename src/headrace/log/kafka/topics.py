@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from headrace.clock import MILLISECOND
 from headrace.errors import HeadraceError, MachineError
-from headrace.log.kafka.client import Client
-from headrace.log.kafka.positions import Places
+from headrace.log.kafka.client import KafkaClients
+from headrace.log.kafka.positions import KafkaPositions
 from headrace.log.topic import TOMBSTONE_AGE, Retention, Topic, agree
 
 REMEMBERED = 10.0
@@ -27,10 +27,10 @@ _STAMP, _LARGEST = "message.timestamp.type", "max.message.bytes"
 _STAMPS = {"log": "LogAppendTime", "producer": "CreateTime"}
 
 
-class Topics:
+class KafkaTopics:
     """What is known of a cluster's topics."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: KafkaClients) -> None:
         self._client = client
         self._known: dict[str, tuple[float, Topic, int]] = {}
 
@@ -60,7 +60,7 @@ class Topics:
             found = self.find(topic.name)
             if found is not None:
                 with contextlib.suppress(HeadraceError):
-                    Places(self._client).ends(found)
+                    KafkaPositions(self._client).ends(found)
                     return found
             time.sleep(0.02)
         message = f"Topic {topic.name!r} was created and cannot be used."

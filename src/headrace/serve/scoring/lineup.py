@@ -16,9 +16,9 @@ from headrace.clock import show_time
 from headrace.define.model import Model
 from headrace.errors import HeadraceError
 from headrace.models.lineup import Lineup, Lineups
-from headrace.models.roles import FALLBACK, Change
+from headrace.models.roles import FALLBACK, RoleChange
 from headrace.plan.model_inputs import FittingModels
-from headrace.serve.scoring.version_process import Child
+from headrace.serve.scoring.version_process import VersionProcess
 from headrace.status.serving import FallbackStatus, ServedModelStatus
 
 FIRST, LONGEST = 0.2, 30.0
@@ -40,7 +40,7 @@ class Mending:
     next: float = 0.0
 
 
-class Served(Lineups[Child]):
+class Served(Lineups[VersionProcess]):
     """One model of a plan and the processes of its versions that score.
 
     Parameters
@@ -49,20 +49,20 @@ class Served(Lineups[Child]):
         Makes the process of a version, not started yet.
     """
 
-    def __init__(self, model: Model, registry: FittingModels, make: Callable[[str, int], Child]) -> None:
-        self._leaving: list[Child] = []
+    def __init__(self, model: Model, registry: FittingModels, make: Callable[[str, int], VersionProcess]) -> None:
+        self._leaving: list[VersionProcess] = []
         super().__init__(registry, model.name, self._start, self._leaving.append, AGAIN)
         self.model, self.columns, self._models, self._make = model, registry.inputs(model.name), registry, make
         self._mending: dict[int, Mending] = {}
 
-    def _start(self, version: int) -> Child:
+    def _start(self, version: int) -> VersionProcess:
         self._models.refuse_unfit(self.name, version)
         child = self._make(self.name, version)
         child.start()
         return child
 
     @property
-    def _children(self) -> dict[int, Child]:
+    def _children(self) -> dict[int, VersionProcess]:
         return {seat.version: seat.scorer for seat in self.lineup.seats}
 
     @property
@@ -124,6 +124,6 @@ class Served(Lineups[Child]):
         )
 
 
-def _fallback_status(change: Change) -> FallbackStatus:
+def _fallback_status(change: RoleChange) -> FallbackStatus:
     to = change.version if change.what == "rollback" else None
     return FallbackStatus(at=show_time(change.at), failed=change.before, version=to, why=change.why)

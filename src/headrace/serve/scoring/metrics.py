@@ -32,12 +32,12 @@ HELP = {
 }
 
 
-class Scores:
+class ScoreMetrics:
     """Counts what models do.
 
     Examples
     --------
-    >>> scores = Scores(CollectorRegistry())
+    >>> scores = ScoreMetrics(CollectorRegistry())
     >>> scores.scored("fraud", 3, "champion", OK, 2)
     >>> scores.took("fraud", 0.002)
     >>> scores.standing(scores.registry.collect())["fraud"]

@@ -27,7 +27,7 @@ from headrace.plan.model_inputs import FittingModels
 from headrace.serve.background import once
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.lineup import Served
-from headrace.serve.scoring.version_process import Child
+from headrace.serve.scoring.version_process import VersionProcess
 from headrace.status.serving import ModelAlarm, ScoreCounts, ServedModelStatus
 
 SOON = 0.1
@@ -172,8 +172,8 @@ def _served(
 ) -> dict[str, Served]:
     registry = FittingModels(folder, clock).bind(plan)
 
-    def make(model: str, version: int) -> Child:
-        return Child(folder, model, version, settings, wake.set)
+    def make(model: str, version: int) -> VersionProcess:
+        return VersionProcess(folder, model, version, settings, wake.set)
 
     return {model.name: Served(model, registry, make) for model in plan.models}
 

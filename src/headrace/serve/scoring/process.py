@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from headrace.errors import HeadraceError
 from headrace.machine import collect_seldom, end_with
 from headrace.safe_text import quote_logs
-from headrace.serve.scoring.wire import FAULT, Fault, Frames, Started, Told, fault_of, framed, read_asked
+from headrace.serve.scoring.wire import FAULT, Frames, ScoreFault, ScoreReply, Started, fault_of, framed, read_asked
 
 SLICE = 0.05
 """Seconds that scoring may take before answers go out."""
@@ -31,7 +31,7 @@ ZEROS: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "float": 
 Rows = list[list[Any]]
 
 
-class Scores(Protocol):
+class RowScorer(Protocol):
     """What is needed of a scorer."""
 
     @property
@@ -58,7 +58,9 @@ def main(given: Sequence[str]) -> int:
             where.sendall(framed(Started(fault_of(error))))
             return error.exit_code
         except Exception as error:
-            said = Fault("bad-model", "The version cannot be loaded.", f"{type(error).__name__}: {error}", None, 500)
+            said = ScoreFault(
+                "bad-model", "The version cannot be loaded.", f"{type(error).__name__}: {error}", None, 500
+            )
             where.sendall(framed(Started(said)))
             return 1
         collect_seldom()
@@ -67,17 +69,17 @@ def main(given: Sequence[str]) -> int:
     return 0
 
 
-def _loaded(folder: Path, model: str, version: int) -> Scores:
+def _loaded(folder: Path, model: str, version: int) -> RowScorer:
     """The scorer, after it has scored once: what is loaded on first use is loaded then."""
     from headrace.clock import SystemClock
-    from headrace.models.registry import Registry
+    from headrace.models.registry import ModelRegistry
 
-    scorer = Registry(folder, SystemClock()).load(model, version)
+    scorer = ModelRegistry(folder, SystemClock()).load(model, version)
     scorer.score([{column.name: ZEROS.get(column.type, 0) for column in scorer.manifest.columns}])
     return scorer
 
 
-def answer(where: socket.socket, scorer: Scores) -> None:
+def answer(where: socket.socket, scorer: RowScorer) -> None:
     """Score what is asked over a socket until it ends."""
     frames, most = Frames(), MOST
     names = [column.name for column in scorer.manifest.columns]
@@ -89,7 +91,7 @@ def answer(where: socket.socket, scorer: Scores) -> None:
             began = time.perf_counter()
             results = iter(_scored(scorer, rows))
             took = time.perf_counter() - began
-            told = [Told(number, took, [next(results) for _ in asked]) for number, asked in together]
+            told = [ScoreReply(number, took, [next(results) for _ in asked]) for number, asked in together]
             try:
                 where.sendall(b"".join(framed(each) for each in told))
             except OSError:
@@ -106,11 +108,11 @@ def _taken(waiting: list[tuple[int, Rows]], most: int) -> Iterator[tuple[int, Ro
         yield number, asked
 
 
-def _scored(scorer: Scores, rows: Sequence[dict[str, Any]]) -> list[float | Fault]:
+def _scored(scorer: RowScorer, rows: Sequence[dict[str, Any]]) -> list[float | ScoreFault]:
     try:
         found = scorer.score(rows)
     except Exception as error:
-        said = Fault(FAULT, "The model failed.", f"{type(error).__name__}: {error}", None, 500)
+        said = ScoreFault(FAULT, "The model failed.", f"{type(error).__name__}: {error}", None, 500)
         return [said] * len(rows)
     return [fault_of(each) if isinstance(each, HeadraceError) else float(each) for each in found]
 

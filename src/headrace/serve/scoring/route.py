@@ -26,15 +26,15 @@ from headrace.define.feature_set import FeatureSet
 from headrace.errors import DataError, HeadraceError
 from headrace.http_paths import SCORE, fixed_part
 from headrace.read.feature_row import RequestValues, model_row, row_json
-from headrace.read.reader import Answer
-from headrace.serve.batch import SLICE, Batch, batch_from, decoded, read_slice, refuse_too_many
+from headrace.read.reader import ViewValues
+from headrace.serve.batch import SLICE, BatchRequest, batch_from, decoded, read_slice, refuse_too_many
 from headrace.serve.body import refuse_too_large
 from headrace.serve.feature_reads import Reads, refuse_stale, set_freshness, staleness
 from headrace.serve.handler_context import HandlerContext
 from headrace.serve.request_queue import done_within
 from headrace.serve.responses import error_json, json_answer, status_of
 from headrace.serve.scoring.lineup import Served
-from headrace.serve.scoring.rows import Scorable, Scored, Scoring
+from headrace.serve.scoring.rows import RowScoring, Scorable, Scored
 from headrace.serve.scoring.wire import row_of
 from headrace.tiles.changelog import KeyPart
 
@@ -43,7 +43,7 @@ AWAY = frozenset({"model-slow", "model-down"})
 EXAMPLE = '{"key": {"card": "42"}, "request": {"amount": 12.5}}'
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class ScoreBody(msgspec.Struct, forbid_unknown_fields=True):
     """A request as it comes."""
 
     key: Any = UNSET
@@ -54,16 +54,16 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScoreRequest:
     """A request that makes sense: which model, which of its versions, and what to read for it."""
 
     served: Served
     features: FeatureSet
-    batch: Batch
+    batch: BatchRequest
     version: int | None
 
 
-_asked = msgspec.json.Decoder(Asked)
+_asked = msgspec.json.Decoder(ScoreBody)
 
 
 async def score(context: HandlerContext, request: Request) -> Response:
@@ -94,7 +94,7 @@ async def _scored(context: HandlerContext, served: Served, body: bytes) -> Respo
     return json_answer(scores)
 
 
-def wanted_of(body: bytes, served: Served, reads: Reads, *, most: int, stale: str) -> Wanted:
+def wanted_of(body: bytes, served: Served, reads: Reads, *, most: int, stale: str) -> ScoreRequest:
     """Read a request; what is wrong with it as a whole is refused.
 
     Parameters
@@ -114,10 +114,10 @@ def wanted_of(body: bytes, served: Served, reads: Reads, *, most: int, stale: st
     of = (reads.find(features.name),)
     refuse_too_many(len(keys), of, most)
     batch = batch_from(of, keys, bytes(asked.request), reads, stale=staleness(asked.stale, stale))
-    return Wanted(served, features, batch, asked.version)
+    return ScoreRequest(served, features, batch, asked.version)
 
 
-async def answers(wanted: Wanted, reads: Reads, scoring: Scoring) -> dict[str, Any]:
+async def answers(wanted: ScoreRequest, reads: Reads, scoring: RowScoring) -> dict[str, Any]:
     """Every key's score for one moment; others have their turn in between."""
     t, found = reads.clock.now(), list[Any]()
     for start in range(0, len(wanted.batch.keys), SLICE):
@@ -137,11 +137,11 @@ async def answers(wanted: Wanted, reads: Reads, scoring: Scoring) -> dict[str, A
     }
 
 
-def _read(wanted: Wanted, reads: Reads, start: int, t: int) -> list[Any]:
+def _read(wanted: ScoreRequest, reads: Reads, start: int, t: int) -> list[Any]:
     """The rows of a slice of keys, or the error of each."""
     batch, features = wanted.batch, wanted.features
 
-    def row(key: Mapping[str, KeyPart], read: Mapping[str, Answer], requests: RequestValues) -> Scorable:
+    def row(key: Mapping[str, KeyPart], read: Mapping[str, ViewValues], requests: RequestValues) -> Scorable:
         refuse_stale(batch.of[0], read, batch.stale)
         values = model_row(features, read, requests, t)
         said = {"features": row_json(features, values), **set_freshness(read, t)}

@@ -22,9 +22,9 @@ from headrace.models.lineup import Lineup, Seat
 from headrace.models.roles import CHAMPION, SHADOW
 from headrace.serve.limits import BusyError
 from headrace.serve.scoring.lineup import Served
-from headrace.serve.scoring.metrics import DOWN, DROPPED, FAILED, OK, REFUSED, SLOW, Scores
+from headrace.serve.scoring.metrics import DOWN, DROPPED, FAILED, OK, REFUSED, SLOW, ScoreMetrics
 from headrace.serve.scoring.models import Models
-from headrace.serve.scoring.version_process import Child, RetiredError
+from headrace.serve.scoring.version_process import RetiredError, VersionProcess
 from headrace.serve.scoring.wire import FAULT
 from headrace.tiles.changelog import KeyPart
 
@@ -49,15 +49,15 @@ class Scorable:
 class Scored:
     """A score or an error, whose it is, and from which version that failed it was taken over."""
 
-    seat: Seat[Child]
+    seat: Seat[VersionProcess]
     result: float | HeadraceError
     fallback_from: int | None = None
 
 
-class Scoring:
+class RowScoring:
     """Scores rows with the models of a process; used from the event loop."""
 
-    def __init__(self, models: Models, scores: Scores) -> None:
+    def __init__(self, models: Models, scores: ScoreMetrics) -> None:
         self._models, self._scores = models, scores
         self._behind: set[asyncio.Task[None]] = set()
 
@@ -70,7 +70,7 @@ class Scoring:
         found: dict[int, Scored] = {}
         left = list(range(len(rows)))
         for _ in range(TRIES if rows else 0):
-            lineup, groups = served.lineup, dict[Seat[Child], list[int]]()
+            lineup, groups = served.lineup, dict[Seat[VersionProcess], list[int]]()
             for place in left:
                 groups.setdefault(seat_of(served, lineup, rows[place].key, version), []).append(place)
             works = [self._group(served, lineup, seat, rows, each, found) for seat, each in groups.items()]
@@ -87,8 +87,8 @@ class Scoring:
     async def _group(
         self,
         served: Served,
-        lineup: Lineup[Child],
-        seat: Seat[Child],
+        lineup: Lineup[VersionProcess],
+        seat: Seat[VersionProcess],
         rows: Sequence[Scorable],
         places: Sequence[int],
         found: dict[int, Scored],
@@ -106,7 +106,9 @@ class Scoring:
                 found[place] = Scored(seat, result, taken)
             await self._judge(served, seat, results)
 
-    async def _asked(self, name: str, seat: Seat[Child], rows: list[msgspec.Raw]) -> list[float | HeadraceError]:
+    async def _asked(
+        self, name: str, seat: Seat[VersionProcess], rows: list[msgspec.Raw]
+    ) -> list[float | HeadraceError]:
         """What a version says of some rows, counted."""
         began = time.perf_counter()
         try:
@@ -124,7 +126,9 @@ class Scoring:
             _logger.error("version %d of model %s: %s", seat.version, name, faults[0].brief)
         return results
 
-    async def _judge(self, served: Served, seat: Seat[Child], results: Sequence[float | HeadraceError]) -> None:
+    async def _judge(
+        self, served: Served, seat: Seat[VersionProcess], results: Sequence[float | HeadraceError]
+    ) -> None:
         """Tell a version's outcomes, and fall back when it fails too often."""
         faults = _faults(results)
         if served.count_outcomes(seat, sum(isinstance(each, float) for each in results), len(faults)):
@@ -142,7 +146,7 @@ class Scoring:
             task.add_done_callback(self._behind.discard)
 
     async def _shadowed(
-        self, name: str, seat: Seat[Child], rows: Sequence[Scorable], found: Mapping[int, Scored]
+        self, name: str, seat: Seat[VersionProcess], rows: Sequence[Scorable], found: Mapping[int, Scored]
     ) -> None:
         for chunk in _cut(range(len(rows)), seat.scorer.together):
             try:
@@ -158,7 +162,9 @@ class Scoring:
                     self._scores.apart(name, seat.version, abs(result - said.result))
 
 
-def seat_of(served: Served, lineup: Lineup[Child], key: Mapping[str, KeyPart], version: int | None) -> Seat[Child]:
+def seat_of(
+    served: Served, lineup: Lineup[VersionProcess], key: Mapping[str, KeyPart], version: int | None
+) -> Seat[VersionProcess]:
     """Who scores a key; when nobody does, or not the version that is asked for, that is refused."""
     if version is None:
         seat = lineup.choose(tuple(key.values()))

@@ -26,7 +26,7 @@ from headrace.models.trial import LIMIT, start_model
 from headrace.plural import show_count
 from headrace.processes.child import ChildProcess
 from headrace.serve.limits import SOONEST, BusyError
-from headrace.serve.scoring.wire import Frames, Told, asking, read_started, read_told
+from headrace.serve.scoring.wire import Frames, ScoreReply, asking, read_started, read_told
 
 START = LIMIT
 """Seconds that a version may take to be loaded and to score once: so much as it had when it was added."""
@@ -44,16 +44,16 @@ class RetiredError(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingRows:
     """Rows that were sent: who waits, how many there are, when they went out, and how many were before them."""
 
-    future: asyncio.Future[Told]
+    future: asyncio.Future[ScoreReply]
     rows: int
     sent_at: float
     ahead: int
 
 
-class Child:
+class VersionProcess:
     """The process of one version.
 
     Parameters
@@ -79,7 +79,7 @@ class Child:
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock, self._ended = threading.Lock(), False
-        self._asked: dict[int, Asked] = {}
+        self._asked: dict[int, PendingRows] = {}
         self._numbers, self._out, self._frames = itertools.count(), bytearray(), Frames()
         self._answered_at, self.in_flight = 0.0, 0
         self.together = min(TOGETHER, settings.score_queue)
@@ -130,7 +130,7 @@ class Child:
         if fault is not None:
             raise fault.error()
 
-    async def score(self, rows: list[msgspec.Raw]) -> Told:
+    async def score(self, rows: list[msgspec.Raw]) -> ScoreReply:
         """The scores of some rows; `RetiredError` when it has ended, `model-slow` or `model-down` when it failed."""
         asked = self._sent(rows, asyncio.get_running_loop())
         try:
@@ -139,7 +139,7 @@ class Child:
         except TimeoutError:
             raise self._late(asked) from None
 
-    def _sent(self, rows: list[msgspec.Raw], loop: asyncio.AbstractEventLoop) -> Asked:
+    def _sent(self, rows: list[msgspec.Raw], loop: asyncio.AbstractEventLoop) -> PendingRows:
         with self._lock:
             if self._ended:
                 raise RetiredError
@@ -148,7 +148,7 @@ class Child:
             if self.in_flight + len(rows) > self._settings.score_queue:
                 raise self._busy(f"{show_count(self.in_flight, 'row')} under way")
             number = next(self._numbers)
-            asked = Asked(loop.create_future(), len(rows), time.monotonic(), self.in_flight)
+            asked = PendingRows(loop.create_future(), len(rows), time.monotonic(), self.in_flight)
             self._asked[number] = asked
             self.in_flight += len(rows)
         if self._loop is not loop:
@@ -196,7 +196,7 @@ class Child:
             if asked is not None and not asked.future.done():
                 asked.future.set_result(each)
 
-    def _late(self, asked: Asked) -> HeadraceError | BusyError:
+    def _late(self, asked: PendingRows) -> HeadraceError | BusyError:
         """What is said of an answer that did not come in time."""
         within = f"{self._settings.score_timeout:g} s"
         slow = self._error("model-slow", f"did not score within {within}")

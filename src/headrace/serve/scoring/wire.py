@@ -24,7 +24,7 @@ FAULT = "model-failed"
 _KINDS: dict[int, type[HeadraceError]] = {400: DataError, 503: MachineError}
 
 
-class Fault(msgspec.Struct, frozen=True, array_like=True):
+class ScoreFault(msgspec.Struct, frozen=True, array_like=True):
     """An error as it goes over the socket."""
 
     code: str
@@ -43,23 +43,23 @@ class Fault(msgspec.Struct, frozen=True, array_like=True):
         return _KINDS.get(self.status, HeadraceError)(code, self.message, got=self.got, hint=self.hint)
 
 
-def fault_of(error: HeadraceError) -> Fault:
+def fault_of(error: HeadraceError) -> ScoreFault:
     """An error as it goes over."""
-    return Fault(error.code, error.message, error.got, error.hint, error.http_status)
+    return ScoreFault(error.code, error.message, error.got, error.hint, error.http_status)
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True):
+class ScoreReply(msgspec.Struct, frozen=True, array_like=True):
     """The answer to a number: seconds of scoring, and a score or a fault for every row."""
 
     number: int
     seconds: float
-    results: list[float | Fault]
+    results: list[float | ScoreFault]
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True):
     """What a process says first: None when it can score, else why not."""
 
-    fault: Fault | None
+    fault: ScoreFault | None
 
 
 def row_of(values: Iterable[Any]) -> msgspec.Raw:
@@ -90,7 +90,7 @@ def read_asked(frame: bytes) -> tuple[int, list[list[Any]]]:
     return _asked.decode(frame)
 
 
-def read_told(frame: bytes) -> Told:
+def read_told(frame: bytes) -> ScoreReply:
     """A frame that answers."""
     return _told.decode(frame)
 
@@ -145,5 +145,5 @@ def _extension(kind: int, data: memoryview) -> Any:
 
 _encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
 _asked = msgspec.msgpack.Decoder(tuple[int, list[list[Any]]], ext_hook=_extension)
-_told = msgspec.msgpack.Decoder(Told)
+_told = msgspec.msgpack.Decoder(ScoreReply)
 _started = msgspec.msgpack.Decoder(Started)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from headrace.alarms import Seen
+from headrace.alarms import PartitionCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ EARLIER = "_earlier"
 """The staged column that says whether a copy arrived before the one that counts. No table has it."""
 
 
-class Counts:
+class BatchCounts:
     """The counts of a batch, or of a part of it."""
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Counts:
         """How many records there were."""
         return self.verdicts.total()
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[PartitionCounts]:
         """What there was of each partition."""
         count = self.verdicts
         return [
-            Seen(
+            PartitionCounts(
                 partition,
                 read=sum(each for (where, _), each in count.items() if where == partition),
                 late=count[partition, "late"],

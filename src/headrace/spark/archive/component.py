@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.alarms.alarm import Alarm, waiting_alarm
+from headrace.alarms.alarm import StreamAlarm, waiting_alarm
 from headrace.clock import SECOND, Clock
 from headrace.codec.registry.ids import registry_of
 from headrace.codec.writers import writers_of
@@ -175,7 +175,7 @@ class Archiving:
         alarms = [alarm.status() for alarm in self._alarms()]
         self._publisher.publish(ArchiveStatus(streams=self._streams, alarms=alarms))
 
-    def _alarms(self) -> Iterator[Alarm]:
+    def _alarms(self) -> Iterator[StreamAlarm]:
         for archive in self.archives.values():
             yield from archive.watch.alarms()
         for name, failure in self._waiting.items():

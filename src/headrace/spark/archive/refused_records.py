@@ -17,7 +17,7 @@ from headrace.lake.files import filesystem
 from headrace.log.protocol import Log
 from headrace.meaning.verdict import DEAD
 from headrace.spark.append import PART
-from headrace.spark.dead_letter import PART_BYTES, Letter, in_parts, known, walk
+from headrace.spark.dead_letter import PART_BYTES, DeadLetter, in_parts, known, walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,7 @@ class RefusedFile:
         return [self.name]
 
 
-def letters_in(root: str, names: Iterable[str], options: Mapping[str, str]) -> Iterator[Letter]:
+def letters_in(root: str, names: Iterable[str], options: Mapping[str, str]) -> Iterator[DeadLetter]:
     """The records that workers put down under `root`, a piece of a file in memory at a time."""
     import pyarrow as pa
 
@@ -73,10 +73,12 @@ def letters_in(root: str, names: Iterable[str], options: Mapping[str, str]) -> I
                     yield _letter(row, moment)
 
 
-def _letter(row: Mapping[str, Any], arrived: int) -> Letter:
+def _letter(row: Mapping[str, Any], arrived: int) -> DeadLetter:
     headers = tuple((header["key"], header["value"] or b"") for header in row["headers"] or ())
     place, value = (row["partition"], row["offset"]), row["value"]
-    return Letter(*place, arrived, row["verdict"], row["reason"] or "", row["key"], value, headers, len(value or b""))
+    return DeadLetter(
+        *place, arrived, row["verdict"], row["reason"] or "", row["key"], value, headers, len(value or b"")
+    )
 
 
 class Refusals:
@@ -95,7 +97,7 @@ class Refusals:
         self._log, self._dead, self._late, self._faults = log, dead, late, faults
         self._again = True
 
-    def take(self, letters: Iterable[Letter]) -> None:
+    def take(self, letters: Iterable[DeadLetter]) -> None:
         """Append the records of a batch to their topics; those of a first try are known already."""
         before: dict[str, int] | None = None
         for part in in_parts(letters, PART):

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.lake.files import DataFile, remove_batch
-from headrace.lake.layout import BRONZE, BRONZE_COLUMNS, SILVER, Shape
-from headrace.spark.archive.batch_counts import EARLIER, Counts
+from headrace.lake.layout import BRONZE, BRONZE_COLUMNS, SILVER, TableLayout
+from headrace.spark.archive.batch_counts import EARLIER, BatchCounts
 from headrace.spark.archive.refused_records import RefusedFile
 from headrace.spark.archive.staging import COUNTED, silver_columns
 
@@ -33,7 +33,7 @@ class Deposit:
     """What a batch wrote, not yet committed, its counts, and the files of the records that are sent on."""
 
     files: dict[str, list[DataFile]] = field(default_factory=lambda: {BRONZE: [], SILVER: []})
-    counts: Counts = field(default_factory=Counts)
+    counts: BatchCounts = field(default_factory=BatchCounts)
     refused: list[str] = field(default_factory=list)
 
 
@@ -117,7 +117,7 @@ def _one(column: Any) -> Any:
 
 def _writer(
     root: str,
-    places: Mapping[str, tuple[str, Shape]],
+    places: Mapping[str, tuple[str, TableLayout]],
     options: Mapping[str, str],
     copies: pa.Table,
     sent_on: Sequence[str],
@@ -132,7 +132,7 @@ def _writer(
 
         files, folder = filesystem(root, options)
         writers = {name: DayWriter(uri, shape, options, made_in) for name, (uri, shape) in places.items()}
-        counts, refused = Counts(), RefusedFile(files, folder, sent_on)
+        counts, refused = BatchCounts(), RefusedFile(files, folder, sent_on)
         for names in given:
             for name in names.column(0).to_pylist():
                 with files.open_input_stream(f"{folder}/{name}") as staged:
@@ -150,7 +150,7 @@ def _writer(
     return write
 
 
-def _counted(batch: pa.RecordBatch, silver: Shape) -> pa.RecordBatch:
+def _counted(batch: pa.RecordBatch, silver: TableLayout) -> pa.RecordBatch:
     """The silver rows of a batch: those that count and are no copies."""
     import pyarrow as pa
     import pyarrow.compute as pc

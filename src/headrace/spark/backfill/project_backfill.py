@@ -20,7 +20,7 @@ from headrace.plural import show_count
 from headrace.spark.backfill.backfill import Filled, Ground, complete, fill, hand_over
 from headrace.spark.backfill.step import BEGIN, LATE, BackfillProgress, BackfillStep
 from headrace.spark.late.component import lake_of, lane_of
-from headrace.spark.late.late_lane import LateLane, Run, publish_lanes
+from headrace.spark.late.late_lane import LateLane, LateLaneRun, publish_lanes
 from headrace.spark.pipeline.runs import Runs
 from headrace.spark.silver import EVER, events
 from headrace.spark.tiles import tiles
@@ -103,7 +103,7 @@ def _publish_late(
     """
     named, streams = names(config), dict[str, list[LateLane]]()
     for ground, filled in zip(grounds, done, strict=True):
-        run = Run(filled.hand_over.run, filled.hand_over, ground.partitions)
+        run = LateLaneRun(filled.hand_over.run, filled.hand_over, ground.partitions)
         streams.setdefault(ground.tile_set.stream.name, []).append(lane_of(named, ground.tile_set, run))
     lanes = tiles = 0
     progress(lanes, tiles)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.define.label import BINARY, Label
 from headrace.meaning.bins import score_bin_sql, size_bin_sql
-from headrace.meaning.sums import LEAST, Scores, Sums, cell_of, total
+from headrace.meaning.sums import LEAST, ScoreBin, Sums, cell_of, total
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ GROUP = ("window", "version", "segment", "value")
 BY_SCORE = ("state", "truth", "decision", "bin", "usable")
 
 
-class Cell(NamedTuple):
+class CellKey(NamedTuple):
     """Whose sums they are: a window by its start, a version, and a value of a segment; of all when that is empty."""
 
     window: int
@@ -37,7 +37,7 @@ class Cell(NamedTuple):
     value: str
 
 
-def summed(rows: DataFrame, label: Label) -> dict[Cell, Sums]:
+def summed(rows: DataFrame, label: Label) -> dict[CellKey, Sums]:
     """The sums of every cell."""
     return _collected(_grouped(rows, label), label)
 
@@ -90,20 +90,20 @@ def _flag(text: str) -> str:
     return f"coalesce(CAST({text} AS INT), {UNKNOWN})"
 
 
-def _collected(rows: DataFrame, label: Label) -> dict[Cell, Sums]:
+def _collected(rows: DataFrame, label: Label) -> dict[CellKey, Sums]:
     """Sums by cell, from the rows of groups: nearly as many as there are predictions, so whole columns at a time."""
     import pyarrow.compute as pc
 
     table = rows.toArrow()
     delays = table.column("is_delay")
-    parts: dict[Cell, list[Sums]] = {}
+    parts: dict[CellKey, list[Sums]] = {}
     for of, made in ((pc.invert(delays), partial(_scored, binary=label.kind == BINARY)), (delays, _delays)):
         for cell, columns in _cells(table.filter(of)):
             parts.setdefault(cell, []).append(made(columns))
     return {cell: total(held) for cell, held in parts.items()}
 
 
-def _cells(table: pa.Table) -> Iterator[tuple[Cell, Columns]]:
+def _cells(table: pa.Table) -> Iterator[tuple[CellKey, Columns]]:
     """Every cell with its rows of all other columns."""
     import numpy as np
     import pyarrow as pa
@@ -112,7 +112,7 @@ def _cells(table: pa.Table) -> Iterator[tuple[Cell, Columns]]:
     cells = numbered.group_by(list(GROUP)).aggregate([("row", "list")]).to_pydict()
     columns = {name: table.column(name).to_numpy() for name in table.column_names if name not in GROUP}
     for *cell, rows in zip(*(cells[name] for name in (*GROUP, "row_list")), strict=True):
-        yield Cell(*cell), {name: column[rows] for name, column in columns.items()}
+        yield CellKey(*cell), {name: column[rows] for name, column in columns.items()}
 
 
 def _delays(held: Columns) -> Sums:
@@ -145,7 +145,7 @@ def _scored(held: Columns, *, binary: bool) -> Sums:
     )
 
 
-def _scores(held: Columns) -> dict[int, Scores]:
+def _scores(held: Columns) -> dict[int, ScoreBin]:
     """By bin, how many there are of each truth, and the sums of their scores."""
     import numpy as np
 
@@ -156,7 +156,7 @@ def _scores(held: Columns) -> dict[int, Scores]:
         for truth in TRUTHS
     ]
     told = zip(bins.tolist(), *found, strict=True)
-    return {number: Scores(int(open_), int(no), int(yes), *sums) for number, open_, no, yes, *sums in told}
+    return {number: ScoreBin(int(open_), int(no), int(yes), *sums) for number, open_, no, yes, *sums in told}
 
 
 def _counts(names: Any, numbers: Any) -> dict[Any, int]:

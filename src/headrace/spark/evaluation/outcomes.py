@@ -3,8 +3,8 @@
     predictions that are new, labelled anew, or past the horizon ─► their labels ─► state before, state now
                                                                                      └─► sums now less sums before
 
-Nothing is kept between two looks but how far the last one saw: see `Seen`. A horizon of thirty days is rows of the
-lake, joined on disk. The meaning is that of `meaning.outcome`.
+Nothing is kept between two looks but how far the last one saw: see `PassPosition`. A horizon of thirty days is rows of
+the lake, joined on disk. The meaning is that of `meaning.outcome`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headrace.lake.imports import positions
 from headrace.lake.table import LakeTable
 from headrace.meaning.sums import Sums
 from headrace.spark.admission import ARRIVED, EVENT_TIME, OFFSET, PARTITION
-from headrace.spark.evaluation.outcome_sums import Cell, expressions, summed
+from headrace.spark.evaluation.outcome_sums import CellKey, expressions, summed
 from headrace.spark.pipeline.run_scope import before
 from headrace.spark.segments import segments
 from headrace.spark.session import settings
@@ -32,7 +32,7 @@ ROWS_PER_TASK = 250_000
 LEAST_TASKS = 2
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class PassPosition(msgspec.Struct, frozen=True, kw_only=True):
     """How far a look saw.
 
     Parameters
@@ -52,16 +52,16 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     label_version: int
 
 
-class Tables(NamedTuple):
+class EvaluationTables(NamedTuple):
     """The silver tables of a model's predictions and of a label's stream."""
 
     predictions: LakeTable
     labels: LakeTable
 
 
-def seen_now(tables: Tables, known_until: int) -> Seen:
+def seen_now(tables: EvaluationTables, known_until: int) -> PassPosition:
     """How far a look at the tables sees that is taken now."""
-    return Seen(
+    return PassPosition(
         known_until=known_until,
         predictions=positions(tables.predictions),
         labels=positions(tables.labels),
@@ -70,7 +70,9 @@ def seen_now(tables: Tables, known_until: int) -> Seen:
     )
 
 
-def changes(session: SparkSession, label: Label, tables: Tables, last: Seen | None, now: Seen) -> dict[Cell, Sums]:
+def changes(
+    session: SparkSession, label: Label, tables: EvaluationTables, last: PassPosition | None, now: PassPosition
+) -> dict[CellKey, Sums]:
     """What is to be added to the sums of each cell, after what the last look saw."""
     if last is None:
         files, fresh = tables.predictions.files(), None
@@ -89,7 +91,7 @@ def changes(session: SparkSession, label: Label, tables: Tables, last: Seen | No
         return summed(_both(_joined(predictions, told, label), label, last, now), label)
 
 
-def labels_without(session: SparkSession, label: Label, tables: Tables, now: Seen) -> DataFrame:
+def labels_without(session: SparkSession, label: Label, tables: EvaluationTables, now: PassPosition) -> DataFrame:
     """Labels that are known and for which there is no prediction: `identity` and when each `happened`."""
     made = _predictions(session, label, tables.predictions, tables.predictions.files(), None, now).select("identity")
     return _labels(session, label, tables.labels, now).join(made.distinct(), "identity", "left_anti")
@@ -112,7 +114,7 @@ def _extent(table: LakeTable, column: str, files: Sequence[str]) -> tuple[int, i
 
 
 def _may_have_changed(
-    label: Label, predictions: LakeTable, last: Seen, now: Seen, reach: tuple[int, int] | None
+    label: Label, predictions: LakeTable, last: PassPosition, now: PassPosition, reach: tuple[int, int] | None
 ) -> list[str]:
     """The files that may hold a prediction of which something changed."""
     spans = [(last.known_until - label.horizon, now.known_until - label.horizon + 1)]
@@ -143,7 +145,12 @@ def _identity(parts: Sequence[str], moment: str | None) -> str:
 
 
 def _predictions(
-    session: SparkSession, label: Label, table: LakeTable, files: Sequence[str], last: Seen | None, now: Seen
+    session: SparkSession,
+    label: Label,
+    table: LakeTable,
+    files: Sequence[str],
+    last: PassPosition | None,
+    now: PassPosition,
 ) -> DataFrame:
     """Predictions that the look sees: whose they are, what was said, and whether the last one saw them."""
     stream = label.model.predictions
@@ -163,7 +170,7 @@ def _predictions(
     )
 
 
-def _told(rows: DataFrame, last: Seen | None) -> DataFrame:
+def _told(rows: DataFrame, last: PassPosition | None) -> DataFrame:
     """Labels that the look knows, one row for each moment of which there are any."""
     old = "false" if last is None else _known_to(last)
     place = f"struct(`{ARRIVED}`, `{PARTITION}`, `{OFFSET}`)"
@@ -185,7 +192,7 @@ def _told(rows: DataFrame, last: Seen | None) -> DataFrame:
     )
 
 
-def _known_to(look: Seen) -> str:
+def _known_to(look: PassPosition) -> str:
     """The labels that a look knows."""
     return f"({before(look.labels)} AND `{ARRIVED}` < {look.known_until})"
 
@@ -194,7 +201,7 @@ def _labels(
     session: SparkSession,
     label: Label,
     table: LakeTable,
-    now: Seen,
+    now: PassPosition,
     span: tuple[int, int] = EVER,
     files: Sequence[str] | None = None,
 ) -> DataFrame:
@@ -211,7 +218,9 @@ def _labels(
     return found.where("identity IS NOT NULL AND truth IS NOT NULL")
 
 
-def _fresh_labels(session: SparkSession, label: Label, table: LakeTable, last: Seen, now: Seen) -> DataFrame:
+def _fresh_labels(
+    session: SparkSession, label: Label, table: LakeTable, last: PassPosition, now: PassPosition
+) -> DataFrame:
     """Labels that the last look did not know."""
     later = set(table.files("_arrived_at", [(last.known_until, EVER[1])]))
     files = sorted(later | added_since(table, last.label_version))
@@ -224,7 +233,9 @@ def _reach(fresh: DataFrame) -> tuple[int, int] | None:
     return None if found is None or found[0] is None else (found[0], found[1])
 
 
-def _changed(predictions: DataFrame, fresh: DataFrame, label: Label, last: Seen, now: Seen) -> DataFrame:
+def _changed(
+    predictions: DataFrame, fresh: DataFrame, label: Label, last: PassPosition, now: PassPosition
+) -> DataFrame:
     """The predictions that are new, have a new label, or have passed the horizon since."""
     hit = fresh.select("identity").distinct().selectExpr("identity", "true AS hit")
     passed = f"at + {label.horizon} > {last.known_until} AND at + {label.horizon} <= {now.known_until}"
@@ -257,7 +268,7 @@ def _joined(predictions: DataFrame, told: DataFrame, label: Label) -> DataFrame:
     )
 
 
-def _both(joined: DataFrame, label: Label, last: Seen | None, now: Seen) -> DataFrame:
+def _both(joined: DataFrame, label: Label, last: PassPosition | None, now: PassPosition) -> DataFrame:
     """A row for what is known of a prediction now, and one, to be taken away, for what the last look knew."""
     now_row = _known(label, now.known_until, "", 1)
     rows = f"array({now_row})"

@@ -42,7 +42,7 @@ IMPORTED, ASSUMED = "imported", "assumed"
 
 
 @dataclass(frozen=True)
-class Wish:
+class ImportRequest:
     """What is to be imported and how.
 
     Parameters
@@ -95,7 +95,7 @@ class Imported:
         self.earlier_copies += counts.earlier_copies
 
 
-class Step(NamedTuple):
+class ImportProgress(NamedTuple):
     """How far an import is.
 
     Parameters
@@ -114,10 +114,10 @@ class Step(NamedTuple):
     imported: Imported
 
 
-Progress = Callable[[Step], None]
+Progress = Callable[[ImportProgress], None]
 
 
-def begun(bronze: LakeTable, wish: Wish) -> Import | None:
+def begun(bronze: LakeTable, wish: ImportRequest) -> Import | None:
     """The import that a wish goes on with; None when it begins one."""
     number = bronze.counter(f"{IMPORT}{wish.fingerprint}")
     if number is None:
@@ -133,14 +133,14 @@ def begun(bronze: LakeTable, wish: Wish) -> Import | None:
     return found
 
 
-def has_all(found: Import, wish: Wish) -> bool:
+def has_all(found: Import, wish: ImportRequest) -> bool:
     """Whether an import has every row that is wished for."""
     return found.ended or (wish.limit is not None and found.rows >= wish.limit)
 
 
 def bring(
     writer: LakeWriter,
-    wish: Wish,
+    wish: ImportRequest,
     scratch: Path,
     *,
     most: int,
@@ -175,19 +175,23 @@ def bring(
             made = _add(writer, wish, number, done, file, clock, ended=batch.last)
             done.partition, number = partition_of(made[0]), made[0]
             done.add(made[1])
-            progress(Step("importing", batch.done, rows.total, done))
+            progress(ImportProgress("importing", batch.done, rows.total, done))
     return done
 
 
-def _rows_in_order(wish: Wish, done: Imported, folder: Path, progress: Progress) -> AbstractContextManager[OrderedRows]:
+def _rows_in_order(
+    wish: ImportRequest, done: Imported, folder: Path, progress: Progress
+) -> AbstractContextManager[OrderedRows]:
     """The rows that are not imported yet: by arrival, or where that is assumed, as the source has them."""
     if wish.delay is not None:
         return plain_rows(wish.rows, done.before)
-    return sorted_rows(wish.rows, done.before, folder, lambda read: progress(Step("sorting", read, None, done)))
+    return sorted_rows(
+        wish.rows, done.before, folder, lambda read: progress(ImportProgress("sorting", read, None, done))
+    )
 
 
 def _add(
-    writer: LakeWriter, wish: Wish, number: int, done: Imported, file: Path, clock: Clock, *, ended: bool
+    writer: LakeWriter, wish: ImportRequest, number: int, done: Imported, file: Path, clock: Clock, *, ended: bool
 ) -> tuple[int, Deposit]:
     """Commit one batch, looked at again when the archive had its turn meanwhile; gives the import's number, too."""
     bronze, first, turns = writer.lake.bronze, done.before + done.rows, TURNS
@@ -209,7 +213,7 @@ def _add(
             return number, made
 
 
-def _after(bronze: LakeTable, wish: Wish, number: int, first: int, *, last: bool) -> int:
+def _after(bronze: LakeTable, wish: ImportRequest, number: int, first: int, *, last: bool) -> int:
     """The import's number after another writer had its turn; refused when that was an import of the same history."""
     known = bronze.counter(f"{IMPORT}{wish.fingerprint}")
     mine = known == number and (bronze.counter(rows_of(number)) or 0) == first
@@ -248,7 +252,7 @@ def _key(stream: Stream) -> str:
     return f"CAST({shown} AS BINARY)"
 
 
-def _told(bronze: LakeTable, wish: Wish, number: int, made: Deposit, *, ended: bool) -> dict[str, int]:
+def _told(bronze: LakeTable, wish: ImportRequest, number: int, made: Deposit, *, ended: bool) -> dict[str, int]:
     """What bronze alone keeps of an import: which source and rule it has, its verdicts, and whether it has ended."""
     known = import_of(bronze, number)
     counts = known.verdicts | {EARLIER_COPIES: known.earlier_copies + made.counts.earlier_copies}

@@ -21,7 +21,7 @@ from headrace.lake.location import Lake, look, open_lake
 from headrace.lake.table import LakeTable
 from headrace.processes.jars import CONNECTOR, present
 from headrace.spark.archive.lake_writer import LakeWriter
-from headrace.spark.imports.history_import import Imported, Progress, Wish, begun, bring, has_all
+from headrace.spark.imports.history_import import Imported, ImportRequest, Progress, begun, bring, has_all
 from headrace.spark.session import quiet_session, settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.maxR
 def run_import(
     config: Config,
     stream: Stream,
-    wish: Wish,
+    wish: ImportRequest,
     scratch: Path,
     *,
     dry: bool = False,
@@ -73,7 +73,9 @@ def _writer(config: Config, stream: Stream, scratch: Path, session: SparkSession
     return LakeWriter(stream, topic, lake, session, writers=writers)
 
 
-def _dry_writer(config: Config, stream: Stream, wish: Wish, scratch: Path, session: SparkSession) -> LakeWriter:
+def _dry_writer(
+    config: Config, stream: Stream, wish: ImportRequest, scratch: Path, session: SparkSession
+) -> LakeWriter:
     """A writer to a lake that will be thrown away; it knows how far the real one is, and looks for copies there too."""
     there = look(config, stream)
     bronze = LakeTable(str(scratch / BRONZE), bronze_shape())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from headrace.alarms.alarm import Alarm, waiting_alarm
+from headrace.alarms.alarm import StreamAlarm, waiting_alarm
 from headrace.clock import SECOND, Clock, SystemClock, micros, show_time
 from headrace.config.config import Config, Names, names
 from headrace.define.stream import Stream
@@ -18,8 +18,8 @@ from headrace.errors import HeadraceError
 from headrace.lake.layout import BRONZE, SILVER
 from headrace.lake.location import Lake, look
 from headrace.plan.model import Plan, TileSet
-from headrace.spark.late.late_lane import LateLane, Pass, Run, late_file, publish_lanes
-from headrace.spark.pipeline.publish import Place
+from headrace.spark.late.late_lane import LateLane, LateLaneRun, Pass, late_file, publish_lanes
+from headrace.spark.pipeline.publish import QueryPaths
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
 from headrace.status.records import LaneStatus, LateStatus
 from headrace.status.topic import StatusPublisher
@@ -50,7 +50,7 @@ class LanePublication:
             self._since = now
         self.failure, self.status.error = failure, failure.brief
 
-    def alarms(self) -> list[Alarm]:
+    def alarms(self) -> list[StreamAlarm]:
         """Why it waits, if it does."""
         if self.failure is None:
             return []
@@ -119,7 +119,7 @@ class LateLanes:
         stream = lane.tile_set.stream
         topic = self.named.topic(stream.name)
         done = {partition: end for partition, end in lane.done.items() if partition >= 0}
-        place = Place(self.log, self.clock, topic, lane.checkpoint)
+        place = QueryPaths(self.log, self.clock, topic, lane.checkpoint)
         return place.known_until(stream, self.log.start_offsets(topic) | done, lane.run.hand_over)
 
     def _by_stream(self) -> dict[str, list[LanePublication]]:
@@ -132,7 +132,7 @@ class LateLanes:
         """Add the lanes of runs that are new, and drop those of runs that have ended."""
         self._runs.look()
         current = {
-            (tile_set.id, run): (tile_set, Run(run, hand_over, self._partitions(tile_set)))
+            (tile_set.id, run): (tile_set, LateLaneRun(run, hand_over, self._partitions(tile_set)))
             for tile_set in self.plan.tile_sets
             for run, hand_over in _current_runs(self._runs, tile_set)
         }
@@ -201,7 +201,7 @@ def _current_runs(runs: Runs, tile_set: TileSet) -> list[tuple[str, Any]]:
     return [(first, serving), *followers]
 
 
-def lane_of(named: Names, tile_set: TileSet, run: Run) -> LateLane:
+def lane_of(named: Names, tile_set: TileSet, run: LateLaneRun) -> LateLane:
     """The late lane of a run."""
     checkpoint = late_file(named.path("checkpoints", checkpoint_of(tile_set, run.name)))
     return LateLane(tile_set, run, named.topic(f"changelog.{tile_set.id}"), checkpoint)

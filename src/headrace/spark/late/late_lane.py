@@ -75,7 +75,7 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class Run:
+class LateLaneRun:
     """The run whose late lane it is, and how many partitions its stream has."""
 
     name: str
@@ -94,7 +94,7 @@ class LateLane:
         A file that keeps how far it has come. Without it everything is published again, which changes nothing.
     """
 
-    def __init__(self, tile_set: TileSet, run: Run, topic: str, checkpoint: Path) -> None:
+    def __init__(self, tile_set: TileSet, run: LateLaneRun, topic: str, checkpoint: Path) -> None:
         self.tile_set, self.run, self.topic, self.checkpoint = tile_set, run, topic, checkpoint
         self.done = _read(checkpoint)
 

@@ -21,7 +21,7 @@ BUSY, CALM = 2_500, 1_500
 
 
 @dataclass(frozen=True)
-class Pace:
+class KafkaPace:
     """Kafka options of a query's source and of its sink."""
 
     source: Mapping[str, str]
@@ -29,11 +29,11 @@ class Pace:
 
 
 # A fetch that waits for more is a fetch that is late.
-ONE_BY_ONE = Pace({"kafka.fetch.max.wait.ms": "5"}, {"kafka.linger.ms": "0"})
-A_FEW_AT_A_TIME = Pace({"kafka.fetch.max.wait.ms": "1", "kafka.fetch.min.bytes": "1000"}, {"kafka.linger.ms": "1"})
+ONE_BY_ONE = KafkaPace({"kafka.fetch.max.wait.ms": "5"}, {"kafka.linger.ms": "0"})
+A_FEW_AT_A_TIME = KafkaPace({"kafka.fetch.max.wait.ms": "1", "kafka.fetch.min.bytes": "1000"}, {"kafka.linger.ms": "1"})
 
 
-def pace_for(log: Log, topic: str, clock: Clock, last: Pace = ONE_BY_ONE) -> Pace:
+def pace_for(log: Log, topic: str, clock: Clock, last: KafkaPace = ONE_BY_ONE) -> KafkaPace:
     """The pace that suits how many records came lately; between the two bounds it stays what it was."""
     since, ends = log.offset_at(topic, clock.now() - OVER), log.end_offsets(topic)
     per_second = sum(end - since.get(partition, end) for partition, end in ends.items()) * SECOND / OVER

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headrace.alarms.alarm import CHECKPOINT, Alarm
+from headrace.alarms.alarm import CHECKPOINT, StreamAlarm
 from headrace.clock import HOUR, MINUTE, SECOND, Clock
 from headrace.codec.registry.ids import registry_of
 from headrace.codec.writers import writers_of
@@ -26,8 +26,8 @@ from headrace.spark.backfill.project_backfill import run_backfill
 from headrace.spark.failure import cause_of
 from headrace.spark.late.component import has_passed, late_as_of
 from headrace.spark.pipeline.checkpoint_damage import renew
-from headrace.spark.pipeline.kafka_pace import Pace
-from headrace.spark.pipeline.publish import Place
+from headrace.spark.pipeline.kafka_pace import KafkaPace
+from headrace.spark.pipeline.publish import QueryPaths
 from headrace.spark.pipeline.recovery import Recovery
 from headrace.spark.pipeline.runs import Runs, checkpoint_of
 from headrace.spark.pipeline.state_damage import note_failure
@@ -78,13 +78,13 @@ class Pipeline:
         self._compacted = clock.now()
         self._looked_at_late = 0
 
-    def _renew(self) -> list[Alarm]:
+    def _renew(self) -> list[StreamAlarm]:
         """What goes on instead of runs whose checkpoints cannot be loaded."""
         runs = Runs(self.log, self.named.topic(RUNS))
         runs.look()
         found = [renew(tile_set, self.named, self.log, runs, self._fill) for tile_set in self.plan.tile_sets]
         return [
-            Alarm(each.tile_set.stream.name, None, CHECKPOINT, None, None, self.clock.now(), each.says)
+            StreamAlarm(each.tile_set.stream.name, None, CHECKPOINT, None, None, self.clock.now(), each.says)
             for each in found
             if each is not None
         ]
@@ -98,7 +98,7 @@ class Pipeline:
         """Every query."""
         return [tile.query for tile in self.runs.tiles]
 
-    def _judged(self, stream: Stream, mode: str, begin: Mapping[int, int] | None, pace: Pace) -> DataFrame:
+    def _judged(self, stream: Stream, mode: str, begin: Mapping[int, int] | None, pace: KafkaPace) -> DataFrame:
         topic = self.named.topic(stream.name)
         if mode == REAL_TIME and isinstance(self.log, KafkaLog):
             records = real_time_stream(self.session, self.log, topic, begin, pace)
@@ -106,8 +106,10 @@ class Pipeline:
             records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
         return judged(records, stream, writers_of(stream, self.ids, topic))
 
-    def _place(self, stream: Stream, checkpoint: str) -> Place:
-        return Place(self.log, self.clock, self.named.topic(stream.name), self.named.path("checkpoints", checkpoint))
+    def _place(self, stream: Stream, checkpoint: str) -> QueryPaths:
+        return QueryPaths(
+            self.log, self.clock, self.named.topic(stream.name), self.named.path("checkpoints", checkpoint)
+        )
 
     def _tile(self, tile_set: TileSet, hand_over: HandOver | None) -> TileQuery:
         stream, run = tile_set.stream, FIRST_RUN if hand_over is None else hand_over.run

@@ -28,7 +28,7 @@ Batch = Callable[[DataFrame, int], None]
 
 
 @dataclass(frozen=True)
-class Place:
+class QueryPaths:
     """Where a query reads and keeps its checkpoint, and the log it writes to.
 
     `faults` hears of every step; it is for tests.
@@ -61,7 +61,7 @@ def progress_message(
 
 
 def tiles_to_changelog(
-    place: Place,
+    place: QueryPaths,
     tile_set: TileSet,
     target: Target,
     topic: str,

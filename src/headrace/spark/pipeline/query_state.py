@@ -75,7 +75,7 @@ def _size(file: Path) -> int:
 
 
 @dataclass(frozen=True)
-class Held:
+class OperatorUsage:
     """What an operator holds: rows, and the oldest and newest moment among them (of a tile its start)."""
 
     rows: int
@@ -83,7 +83,7 @@ class Held:
     newest: int | None
 
 
-def inspect(session: SparkSession, checkpoint: Path) -> dict[str, Held]:
+def inspect(session: SparkSession, checkpoint: Path) -> dict[str, OperatorUsage]:
     """What each operator of a query holds after its last batch; nothing before the first."""
     from pyspark.errors import PySparkException
 
@@ -100,7 +100,7 @@ def inspect(session: SparkSession, checkpoint: Path) -> dict[str, Held]:
     return {}
 
 
-def _inspected(session: SparkSession, checkpoint: str) -> dict[str, Held]:
+def _inspected(session: SparkSession, checkpoint: str) -> dict[str, OperatorUsage]:
     known = session.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorName").distinct()
     found = {}
     for row in known.orderBy("operatorId").collect():
@@ -108,7 +108,7 @@ def _inspected(session: SparkSession, checkpoint: str) -> dict[str, Held]:
         moment = _moment(rows, row.operatorName)
         aggregates = [f"unix_micros({function}(moment)) AS {function}" for function in ("min", "max")]
         (seen,) = rows.select(moment.alias("moment")).selectExpr("count(1) AS rows", *aggregates).collect()
-        found[OPERATORS.get(row.operatorName, row.operatorName)] = Held(seen["rows"], seen["min"], seen["max"])
+        found[OPERATORS.get(row.operatorName, row.operatorName)] = OperatorUsage(seen["rows"], seen["min"], seen["max"])
     return found
 
 

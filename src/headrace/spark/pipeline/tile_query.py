@@ -19,8 +19,8 @@ from headrace.log.record import Message
 from headrace.plan.model import SPREAD, TileSet
 from headrace.spark.failure import text_of
 from headrace.spark.pipeline.hot_keys import watched
-from headrace.spark.pipeline.kafka_pace import A_FEW_AT_A_TIME, ONE_BY_ONE, Pace, pace_for
-from headrace.spark.pipeline.publish import Place, progress_message, tiles_to_changelog
+from headrace.spark.pipeline.kafka_pace import A_FEW_AT_A_TIME, ONE_BY_ONE, KafkaPace, pace_for
+from headrace.spark.pipeline.publish import QueryPaths, progress_message, tiles_to_changelog
 from headrace.spark.pipeline.real_time_progress import RealTimeProgress
 from headrace.spark.pipeline.run_scope import happens_in_stream
 from headrace.spark.progress import as_of, forget_cut_off_first, in_stream_time, last_batch, last_batch_end, translate
@@ -82,14 +82,14 @@ class TileQuery:
 
     tile_set: TileSet
     target: Target
-    place: Place
+    place: QueryPaths
     topic: str
     hand_over: HandOver | None
-    judged: Callable[[str, Pace], DataFrame]
+    judged: Callable[[str, KafkaPace], DataFrame]
     sink: Mapping[str, str] | None = None
     batch: int = 300 * SECOND
     mode: str = MICRO_BATCH
-    pace: Pace = ONE_BY_ONE
+    pace: KafkaPace = ONE_BY_ONE
     query: StreamingQuery = field(init=False)
     started_at: int = field(init=False, default=0)
     late_as_of: int | None = field(init=False, default=None)
@@ -135,7 +135,7 @@ class TileQuery:
             return done - self._practice_from >= PRACTISED
         return self._pace() != self.pace
 
-    def _pace(self) -> Pace:
+    def _pace(self) -> KafkaPace:
         """A backlog is worked off a few records at a time, whatever comes now."""
         if self._waiting() > CROWD:
             return A_FEW_AT_A_TIME

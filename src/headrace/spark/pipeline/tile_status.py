@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from headrace.alarms.alarm import DROPPED, Alarm, dropped_alarm, hot_key_alarm
+from headrace.alarms.alarm import DROPPED, StreamAlarm, dropped_alarm, hot_key_alarm
 from headrace.alarms.hot_keys import HotKeys
 from headrace.clock import show_time
 from headrace.plan.model import TileSet
@@ -74,7 +74,7 @@ class TileStatus:
             status.newest = _shown(self._newest or None)
         return status
 
-    def alarms(self, now: int) -> list[Alarm]:
+    def alarms(self, now: int) -> list[StreamAlarm]:
         """What is wrong: rows that the watermark dropped, and keys that much of what is read belongs to."""
         tile_set, rows = self.tile.tile_set, self.lost
         of = (tile_set.stream.name, tile_set.id)

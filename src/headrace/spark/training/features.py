@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from headrace.aggregate import scalar
-from headrace.asof.query import Question, question
+from headrace.asof.query import AsOfQuery, question
 from headrace.define.stream import Stream
 from headrace.define.view import View
 from headrace.lake.completeness import reach
@@ -45,7 +45,7 @@ ARRIVAL_COLUMNS = ("_arrived_at", "_partition", "_offset")
 """Where a spine that was made of events says which event each row is."""
 
 
-class Asked(Protocol):
+class FeatureRequest(Protocol):
     """What is asked for: views, and what the column of each (view, feature) is called."""
 
     @property
@@ -56,7 +56,7 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True)
-class Extent:
+class SpineExtent:
     """How many rows a spine has, and its first and last time in microseconds."""
 
     rows: int
@@ -67,13 +67,13 @@ class Extent:
 def attach(
     session: SparkSession,
     spine: DataFrame,
-    asked: Asked,
+    asked: FeatureRequest,
     silver: Callable[[Stream], LakeTable],
     *,
     time: str,
     mode: Mode,
     include_event: str | None = None,
-    extent: Extent | None = None,
+    extent: SpineExtent | None = None,
 ) -> DataFrame:
     """The spine with a column for every feature of some views.
 
@@ -107,11 +107,11 @@ def attach(
     return spine
 
 
-def extent_of(spine: DataFrame, time: str) -> Extent | None:
+def extent_of(spine: DataFrame, time: str) -> SpineExtent | None:
     """How far a spine reaches; None when it has no rows."""
     micros = f"unix_micros(`{time}`)"
     found = spine.selectExpr("count(*)", f"min({micros})", f"max({micros})").first()
-    return None if found is None or not found[0] else Extent(*found)
+    return None if found is None or not found[0] else SpineExtent(*found)
 
 
 def _together(views: Sequence[View]) -> list[list[View]]:
@@ -136,7 +136,7 @@ class RowTime:
 def _attached(
     session: SparkSession,
     spine: DataFrame,
-    extent: Extent,
+    extent: SpineExtent,
     columns: Mapping[tuple[str, str], str],
     views: Sequence[View],
     silver: Callable[[Stream], LakeTable],
@@ -189,7 +189,7 @@ def _events(
     view: View,
     span: tuple[int, int],
     values: Sequence[str],
-    asked: Question,
+    asked: AsOfQuery,
     *,
     own: bool,
 ) -> DataFrame:
@@ -209,7 +209,7 @@ def _events(
     )
 
 
-def _evaluator(asked: Question, keys: int, names: Sequence[str], *, own: bool) -> Callable[[Batches], Batches]:
+def _evaluator(asked: AsOfQuery, keys: int, names: Sequence[str], *, own: bool) -> Callable[[Batches], Batches]:
     """What a task does with the events and rows of its keys. It runs in Spark's Python workers."""
 
     def evaluate(given: Batches) -> Batches:
@@ -233,10 +233,10 @@ def _evaluator(asked: Question, keys: int, names: Sequence[str], *, own: bool) -
     return evaluate
 
 
-def _answers(asked: Question, keys: int, happened: pa.Table, rows: pa.Table, *, own: bool) -> list[pa.Array]:
+def _answers(asked: AsOfQuery, keys: int, happened: pa.Table, rows: pa.Table, *, own: bool) -> list[pa.Array]:
     import numpy as np
 
-    from headrace.asof.values import Events, Moments, Places, answers, numbered
+    from headrace.asof.values import EventColumns, QueryMoments, RecordPositions, answers, numbered
 
     def numbers(table: pa.Table, name: str) -> Any:
         return table.column(name).to_numpy()
@@ -248,15 +248,15 @@ def _answers(asked: Question, keys: int, happened: pa.Table, rows: pa.Table, *, 
         of_events, of_rows = (np.zeros(table.num_rows, dtype=np.int64) for table in (happened, rows))
     nowhere = np.zeros(0, dtype=np.int64)
     places = [numbers(happened, name) for name in (PARTITION, OFFSET)] if own else [nowhere, nowhere]
-    taken = Events(
+    taken = EventColumns(
         of_events,
         numbers(happened, EVENT_TIME),
-        Places(numbers(happened, ARRIVED), *places),
+        RecordPositions(numbers(happened, ARRIVED), *places),
         tuple(_whole(happened.column(f"{EATEN}{at}")) for at in range(len(asked.eaten))),
         _whole(happened.column(EVENT_ID)) if asked.in_order else None,
     )
-    place = Places(*(numbers(rows, f"{OWN}{at}") for at in range(3))) if own else None
-    return answers(asked, taken, Moments(of_rows, numbers(rows, T), place))
+    place = RecordPositions(*(numbers(rows, f"{OWN}{at}") for at in range(3))) if own else None
+    return answers(asked, taken, QueryMoments(of_rows, numbers(rows, T), place))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

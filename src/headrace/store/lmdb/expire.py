@@ -7,13 +7,13 @@ from typing import Any
 
 from headrace.errors import HeadraceError
 from headrace.store.lmdb.environment import Environment
-from headrace.store.lmdb.meta import Counts, Meta
+from headrace.store.lmdb.meta import Meta, StoreCounts
 from headrace.store.lmdb.rows import KeyRows, whole_prefix
 from headrace.store.row_bytes import read_value, unsealed
 from headrace.tiles.expiry import ON_TIME, horizons
 from headrace.tiles.identity import GROWTH_PLACE, place_of, prefix_length, run_of, start_of, tile_set_of
 from headrace.tiles.level_growth import unreadable
-from headrace.tiles.levels import BASE, FIRST, Fold, Piece
+from headrace.tiles.levels import BASE, FIRST, Fold, ReadPiece
 
 PART = 2_000
 """Rows of a key that are removed in one transaction."""
@@ -70,7 +70,7 @@ class Sweep:
 
         def work(transaction: Any) -> None:
             nonlocal removed
-            rows, counts = KeyRows(transaction, self._env.tiles, whole), Counts()
+            rows, counts = KeyRows(transaction, self._env.tiles, whole), StoreCounts()
             gone = _before(rows, horizon, fold, PART + 1)
             before = horizon
             if len(gone) > PART:
@@ -102,8 +102,8 @@ def _fold(rows: KeyRows, fold: Fold, gone: Sequence[tuple[bytes, bytes, int]], e
     if not tiles:
         return False
     held = rows.base()
-    pieces = [] if held is None else [Piece(FIRST, BASE, held.partials)]
-    pieces += [Piece(start_of(each, len(rows.prefix)), 0, read_value(value).partials) for each, value in tiles]
+    pieces = [] if held is None else [ReadPiece(FIRST, BASE, held.partials)]
+    pieces += [ReadPiece(start_of(each, len(rows.prefix)), 0, read_value(value).partials) for each, value in tiles]
     rows.put_base(end, fold.merge(BASE, pieces))
     return held is None
 

@@ -19,14 +19,14 @@ from headrace.store.row_bytes import (
     write,
 )
 from headrace.tiles.changelog import HandOver, ProgressRow
-from headrace.tiles.levels import Layout
+from headrace.tiles.levels import LevelLayout
 
 FILLING = b"filling"
 _LAYOUT, EXPIRED = b"layout:", "expired"
 _read_offsets = msgspec.msgpack.Decoder(dict[int, int]).decode
 
 
-class Counts(msgspec.Struct, array_like=True):
+class StoreCounts(msgspec.Struct, array_like=True):
     """How many keys, level rows, notes of growth and bases there are."""
 
     keys: int = 0
@@ -34,27 +34,27 @@ class Counts(msgspec.Struct, array_like=True):
     growths: int = 0
     bases: int = 0
 
-    def plus(self, more: Counts) -> Counts:
+    def plus(self, more: StoreCounts) -> StoreCounts:
         """Both together.
 
-        >>> Counts(1).plus(Counts(2, 3))
-        Counts(keys=3, levels=3, growths=0, bases=0)
+        >>> StoreCounts(1).plus(StoreCounts(2, 3))
+        StoreCounts(keys=3, levels=3, growths=0, bases=0)
         """
         both = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(more), strict=True)
-        return Counts(*(one + other for one, other in both))
+        return StoreCounts(*(one + other for one, other in both))
 
 
 _read_count = msgspec.msgpack.Decoder(int).decode
-_read_counts = msgspec.msgpack.Decoder(Counts).decode
+_read_counts = msgspec.msgpack.Decoder(StoreCounts).decode
 
 
-class Known(msgspec.Struct, frozen=True, gc=False):
+class TileSetMeta(msgspec.Struct, frozen=True, gc=False):
     """What is known of a tile set as of a transaction, of which `expired` is the start before which tiles are gone."""
 
     transaction: int
     progress: dict[str, ProgressRow]
     hand_overs: dict[str, HandOver]
-    layout: Layout | None
+    layout: LevelLayout | None
     expired: dict[str, int]
     filling: bool
 
@@ -64,7 +64,7 @@ class Meta:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, TileSetMeta] = {}
 
     def position(self, transaction: Any, topic: str) -> dict[int, int]:
         """The next offset of each partition of a topic."""
@@ -76,14 +76,14 @@ class Meta:
         moved = self.position(transaction, topic) | dict(positions)
         self._env.note(transaction, b"position:" + topic.encode(), write(moved))
 
-    def counts(self, transaction: Any) -> Counts:
+    def counts(self, transaction: Any) -> StoreCounts:
         """How much there is."""
         found = self._noted(transaction, b"counts")
-        return Counts() if found is None else _read_counts(found)
+        return StoreCounts() if found is None else _read_counts(found)
 
-    def count(self, transaction: Any, more: Counts) -> None:
+    def count(self, transaction: Any, more: StoreCounts) -> None:
         """Take note that there is more or less."""
-        if more != Counts():
+        if more != StoreCounts():
             self._env.note(transaction, b"counts", write(self.counts(transaction).plus(more)))
 
     def say(self, transaction: Any, about_runs: Mapping[RunName, ProgressRow | HandOver | None]) -> None:
@@ -94,14 +94,14 @@ class Meta:
             else:
                 self._env.note(transaction, _run_name(*name), write(said))
 
-    def known(self, transaction: Any, tile_set: str) -> Known:
+    def known(self, transaction: Any, tile_set: str) -> TileSetMeta:
         """What is known of a tile set; looked up once for each state of the store."""
         held, at = self._known.get(tile_set), transaction.id()
         if held is None or held.transaction != at:
             held = self._known[tile_set] = self.look(transaction, tile_set)
         return held
 
-    def look(self, transaction: Any, tile_set: str) -> Known:
+    def look(self, transaction: Any, tile_set: str) -> TileSetMeta:
         """The same, looked up: for a transaction that writes, whose number is that of its outcome."""
         progress = {run: read_progress(data) for run, data in self._runs(transaction, PROGRESS, tile_set)}
         hand_overs = {run: read_hand_over(data) for run, data in self._runs(transaction, HAND_OVER, tile_set)}
@@ -109,7 +109,7 @@ class Meta:
         layout = self._noted(transaction, _LAYOUT + tile_set.encode())
         cut = None if layout is None else read_layout(layout)
         filling = self._noted(transaction, FILLING) is not None
-        return Known(transaction.id(), progress, hand_overs, cut, expired, filling)
+        return TileSetMeta(transaction.id(), progress, hand_overs, cut, expired, filling)
 
     def mark_filling(self, transaction: Any, filling: bool) -> None:
         """Take note that an empty store begins to be filled, or that it is full."""
@@ -129,7 +129,7 @@ class Meta:
         if known is None or known < before:
             self._env.note(transaction, _run_name(EXPIRED, tile_set, run), write(before))
 
-    def cut(self, transaction: Any, tile_set: str, layout: Layout | None) -> None:
+    def cut(self, transaction: Any, tile_set: str, layout: LevelLayout | None) -> None:
         """Keep how the levels of a tile set are cut; None when it has none."""
         if layout is None:
             transaction.delete(_LAYOUT + tile_set.encode(), db=self._env.meta)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.store.lmdb.environment import Environment
-from headrace.store.lmdb.meta import Counts, Meta
+from headrace.store.lmdb.meta import Meta, StoreCounts
 from headrace.store.lmdb.rows import KeyRows, whole_prefix
 from headrace.store.row_bytes import unsealed
 from headrace.tiles.identity import is_held, level_of, prefix_length, tile_set_of
 from headrace.tiles.level_growth import FRESH, Growth
-from headrace.tiles.levels import Layout
+from headrace.tiles.levels import LevelLayout
 
 PART = 20_000
 """Rows that are looked at in one go."""
@@ -28,7 +28,7 @@ class Arranging:
         self._key, self._tiles = b"", 0
         self._enough: list[bytes] = []
 
-    def run(self, layout: Layout) -> list[bytes]:
+    def run(self, layout: LevelLayout) -> list[bytes]:
         """Do it, then let the store have another layout; the prefixes of the keys that want levels."""
         self._env.write(lambda transaction: self._meta.cut(transaction, self._tile_set, None))
         after: bytes | None = b""
@@ -72,10 +72,10 @@ class Arranging:
         growths = sum(level_of(identity, prefix_length(identity)) is None for identity in gone)
         for identity in gone:
             transaction.delete(identity, db=self._env.tiles)
-        self._meta.count(transaction, Counts(levels=growths - len(gone), growths=-growths))
+        self._meta.count(transaction, StoreCounts(levels=growths - len(gone), growths=-growths))
 
-    def _begin(self, transaction: Any, layout: Layout) -> None:
+    def _begin(self, transaction: Any, layout: LevelLayout) -> None:
         for prefix in self._enough:
             KeyRows(transaction, self._env.tiles, prefix).put_growth(Growth(fresh=FRESH))
-        self._meta.count(transaction, Counts(growths=len(self._enough)))
+        self._meta.count(transaction, StoreCounts(growths=len(self._enough)))
         self._meta.cut(transaction, self._tile_set, layout)

@@ -40,7 +40,7 @@ from headrace.tiles.identity import (
     start_of,
 )
 from headrace.tiles.level_growth import Growth
-from headrace.tiles.levels import END, FIRST, Piece
+from headrace.tiles.levels import END, FIRST, ReadPiece
 
 # What stands behind a start in the place of a lane: of tiles alone, what lies after every level.
 _LANES = [b"\x02", *(level_lane(level).encode() for level in range(1, TOP + 1))]
@@ -107,24 +107,24 @@ class KeyRows:
                 raise _disorder()
         return there
 
-    def take(self) -> Piece:
+    def take(self) -> ReadPiece:
         """See `levels.Walk.take`."""
-        return Piece(*self._place, read_level(self._value).partials)
+        return ReadPiece(*self._place, read_level(self._value).partials)
 
-    def gather(self, high: int, found: list[Piece]) -> tuple[int, int] | None:
+    def gather(self, high: int, found: list[ReadPiece]) -> tuple[int, int] | None:
         """See `levels.Walk.gather`."""
         prefix, last = self.prefix, self._identity
         length, lane = len(prefix), len(prefix) + 8
         end = prefix + ((high - FIRST).to_bytes(8, "big") if high < END else GROWTH_PLACE)
         add, from_bytes = found.append, int.from_bytes
-        add(Piece(self._place[0], 0, read_tile(self._value).partials))
+        add(ReadPiece(self._place[0], 0, read_tile(self._value).partials))
         rows = self._cursor.iternext()
         next(rows)
         for identity, data in rows:
             if not last < identity < end or identity[lane : lane + 1] == LEVEL_MARK:
                 return self._met(identity, data, last)
             partials = read_tile(unsealed(identity, data)).partials
-            add(Piece(from_bytes(identity[length:lane], "big") + FIRST, 0, partials))
+            add(ReadPiece(from_bytes(identity[length:lane], "big") + FIRST, 0, partials))
             last = identity
         return None
 
@@ -219,7 +219,7 @@ class KeyRows:
         """Remove the base."""
         return bool(self._transaction.delete(self.prefix + BASE_PLACE, db=self._table))
 
-    def put_level(self, piece: Piece) -> bool:
+    def put_level(self, piece: ReadPiece) -> bool:
         """Keep a level row; whether it is new."""
         identity = placed(self.prefix, piece.start, level_lane(piece.level))
         value = sealed(identity, write(LevelValue(piece.partials, self.whole)))

@@ -20,17 +20,17 @@ from headrace.store import damage
 from headrace.store.lmdb.environment import FIRST_SIZE, Environment, lock_writer
 from headrace.store.lmdb.expire import Sweep
 from headrace.store.lmdb.meta import Meta
-from headrace.store.lmdb.read import Question, looked_up
+from headrace.store.lmdb.read import StoreQuery, looked_up
 from headrace.store.lmdb.relayout import Arranging
 from headrace.store.lmdb.rows import KeyRows
 from headrace.store.lmdb.write import Changing
-from headrace.store.protocol import Found, Stats, StoredTile
+from headrace.store.protocol import Stats, StoredTile, StoreRead
 from headrace.store.row_bytes import DamagedError, folded
 from headrace.tiles.changelog import HandOver, Key, ProgressRow, Row
 from headrace.tiles.expiry import outgrown
 from headrace.tiles.identity import fitted, prefix_of
 from headrace.tiles.level_growth import MOST
-from headrace.tiles.levels import END, FIRST, Band, Fold, Layout
+from headrace.tiles.levels import END, FIRST, Band, Fold, LevelLayout
 
 _logger = logging.getLogger(__name__)
 
@@ -136,12 +136,12 @@ class LmdbStore:
         bands: Sequence[Band],
         *,
         run: str | None = None,
-        layout: Layout | None = None,
-    ) -> Found:
+        layout: LevelLayout | None = None,
+    ) -> StoreRead:
         """See `Store.read`."""
-        asked = Question(tile_set, keys, bands, run, layout)
+        asked = StoreQuery(tile_set, keys, bands, run, layout)
 
-        def work(transaction: Any) -> Found:
+        def work(transaction: Any) -> StoreRead:
             return looked_up(transaction, self._env.tiles, self._meta.known(transaction, tile_set), asked)
 
         try:

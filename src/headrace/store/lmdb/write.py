@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from headrace.errors import HeadraceError
-from headrace.store.lmdb.meta import Counts, Known, Meta
+from headrace.store.lmdb.meta import Meta, StoreCounts, TileSetMeta
 from headrace.store.lmdb.rows import KeyRows
-from headrace.store.row_bytes import Change, read_value, sealed, unsealed, value_of
+from headrace.store.row_bytes import RowChange, read_value, sealed, unsealed, value_of
 from headrace.tiles.expiry import ON_TIME
 from headrace.tiles.identity import place_of, run_of, start_of
 from headrace.tiles.level_growth import FRESH, Growth, grown, unreadable
-from headrace.tiles.levels import Fold, Layout, cover
+from headrace.tiles.levels import Fold, LevelLayout, cover
 
 
 class _Version(msgspec.Struct, array_like=True, gc=False):
@@ -45,11 +45,11 @@ class Changing:
     def __init__(self, transaction: Any, table: Any, meta: Meta) -> None:
         self._transaction, self._table, self._meta = transaction, table, meta
         self._cursor = transaction.cursor(db=table)
-        self._known: dict[str, Known] = {}
-        self.counts = Counts()
+        self._known: dict[str, TileSetMeta] = {}
+        self.counts = StoreCounts()
         self.due: dict[bytes, str] = {}
 
-    def apply(self, tiles: Mapping[bytes, Change]) -> None:
+    def apply(self, tiles: Mapping[bytes, RowChange]) -> None:
         """Apply the changes of a batch, by identity."""
         # In the order of the table, so that what is looked for lies next to what was found.
         ordered = [(identity, tiles[identity]) for identity in sorted(tiles)]
@@ -59,13 +59,13 @@ class Changing:
     def _rows(self, whole: bytes) -> KeyRows:
         return KeyRows(self._transaction, self._table, whole, self._cursor)
 
-    def _of(self, tile_set: str) -> Known:
+    def _of(self, tile_set: str) -> TileSetMeta:
         known = self._known.get(tile_set)
         if known is None:
             known = self._known[tile_set] = self._meta.look(self._transaction, tile_set)
         return known
 
-    def _key(self, rows: KeyRows, changes: list[tuple[bytes, Change]]) -> None:
+    def _key(self, rows: KeyRows, changes: list[tuple[bytes, RowChange]]) -> None:
         """Apply the changes of one key."""
         known = self._of(changes[0][1].tile_set)
         layout, expired = known.layout, known.expired.get(run_of(changes[0][1].prefix)) if known.expired else None
@@ -108,7 +108,9 @@ class Changing:
                 self.counts.levels -= rows.drop_level(start, level)
         self._keep(rows, growth if left else None, change)
 
-    def _wanted(self, rows: KeyRows, identity: bytes, change: Change, expired: int, layout: Layout | None) -> bool:
+    def _wanted(
+        self, rows: KeyRows, identity: bytes, change: RowChange, expired: int, layout: LevelLayout | None
+    ) -> bool:
         """Whether a change is of a tile that is still kept one by one.
 
         A tombstone of one that is in the key's base is of a run that is being removed as a whole.
@@ -129,11 +131,11 @@ class Changing:
         return False
 
     @staticmethod
-    def _counts(change: Change, before: int) -> bool:
+    def _counts(change: RowChange, before: int) -> bool:
         """Whether a change makes a difference to a row of that version."""
         return change.row is None or change.forget or change.row.version >= before
 
-    def _keep(self, rows: KeyRows, growth: Growth | None, change: Change) -> None:
+    def _keep(self, rows: KeyRows, growth: Growth | None, change: RowChange) -> None:
         """Keep how far levels reach, and see whether it is time to make some."""
         if growth is None:
             self.counts.growths -= rows.drop_growth()

@@ -21,7 +21,7 @@ from headrace.store.row_bytes import DamagedError, read_layout, write
 from headrace.tiles.expiry import outgrown
 from headrace.tiles.identity import run_of, start_of, tile_set_of, tile_set_prefix
 from headrace.tiles.level_growth import FRESH, Growth, grown, unreadable
-from headrace.tiles.levels import Band, Fold, Layout, Piece
+from headrace.tiles.levels import Band, Fold, LevelLayout, ReadPiece
 
 PART = 1_000
 """Keys that are looked at in one command."""
@@ -47,7 +47,7 @@ class RedisLevels:
         given: list[Any] = [len(wanted)]
         for tile_set, run in wanted:
             kept = self._cut.get(tile_set, b"")
-            layout = read_layout(kept) if kept else Layout("", ())
+            layout = read_layout(kept) if kept else LevelLayout("", ())
             given += [tile_set, run_name(tile_set, run), kept, int(bool(layout.base)), len(layout.widths)]
             given += layout.widths
         return given
@@ -75,7 +75,7 @@ class RedisLevels:
         known = {tile_set: read_layout(self._cut[tile_set]) for tile_set in folds if self._cut.get(tile_set)}
         return any(outgrown(layout, folds[each].layout) for each, layout in known.items() if each in gone)
 
-    def _arrange(self, tile_set: str, layout: Layout) -> None:
+    def _arrange(self, tile_set: str, layout: LevelLayout) -> None:
         """Remove all levels of a tile set, then let it have another layout."""
         self._client.call("HSET", self._names.layouts, tile_set, b"")
         keys = self._keys(self._names.levels(), tile_set)
@@ -127,7 +127,7 @@ class RedisLevels:
         growth = Growth(start_of(made, 0), 0, [start_of(holes[at : at + 8], 0) for at in range(0, len(holes), 8)])
         worked = 0
 
-        def covered(bands: Sequence[Band]) -> list[Piece]:
+        def covered(bands: Sequence[Band]) -> list[ReadPiece]:
             nonlocal worked
             found = self._covered(tile_set, prefix, bands, fold.layout)
             worked += len(found)
@@ -146,7 +146,7 @@ class RedisLevels:
             self._due[prefix] = tile_set
         return worked + 1
 
-    def _covered(self, tile_set: str, prefix: bytes, bands: Sequence[Band], layout: Layout) -> list[Piece]:
+    def _covered(self, tile_set: str, prefix: bytes, bands: Sequence[Band], layout: LevelLayout) -> list[ReadPiece]:
         keys, given = question(self._names, (tile_set, run_of(prefix)), [prefix], bands, layout)
         _, _, _, _, _, *found = self._client.script(READ, keys, given)
         return (pieces(prefix, found[0]) if found else None) or []

@@ -16,7 +16,7 @@ from headrace.store.protocol import StoredTile
 from headrace.store.row_bytes import (
     HAND_OVER,
     PROGRESS,
-    Change,
+    RowChange,
     read_layout,
     read_value,
     sealed,
@@ -27,7 +27,7 @@ from headrace.store.row_bytes import (
 )
 from headrace.tiles.expiry import other_base
 from headrace.tiles.identity import level_lane, placed
-from headrace.tiles.levels import BASE, END, EVER, FIRST, Band, Layout, Piece
+from headrace.tiles.levels import BASE, END, EVER, FIRST, Band, LevelLayout, ReadPiece
 
 _EIGHT = 8
 
@@ -79,7 +79,7 @@ def run_name(tile_set: str, run: str) -> bytes:
     return f"{tile_set}\0{run}".encode()
 
 
-def changed(identity: bytes, change: Change) -> tuple[bytes, int, bytes]:
+def changed(identity: bytes, change: RowChange) -> tuple[bytes, int, bytes]:
     """A change as the script takes it."""
     place, row = identity[len(change.prefix) :] + b"\0", change.row
     if row is None:
@@ -93,12 +93,12 @@ def base_value(prefix: bytes, end: int, partials: bytes) -> bytes:
     return placed(b"", end) + sealed(prefix + placed(b"", end), partials)
 
 
-def read_base(prefix: bytes, value: bytes, start: int = FIRST) -> Piece:
+def read_base(prefix: bytes, value: bytes, start: int = FIRST) -> ReadPiece:
     """A base from what is kept, as a piece that begins at a start."""
-    return Piece(start, BASE, unsealed(prefix + value[:_EIGHT], value[_EIGHT:]))
+    return ReadPiece(start, BASE, unsealed(prefix + value[:_EIGHT], value[_EIGHT:]))
 
 
-def level_row(prefix: bytes, piece: Piece) -> tuple[bytes, bytes]:
+def level_row(prefix: bytes, piece: ReadPiece) -> tuple[bytes, bytes]:
     """A level row as the script takes it: its place and its value."""
     place = placed(b"", piece.start, level_lane(piece.level))
     return place + b"\0", sealed(prefix + place, piece.partials)
@@ -113,14 +113,14 @@ def tile(prefix: bytes, member: bytes) -> StoredTile:
     return tile_of(_start(member), member[_EIGHT:lane_end].decode(), value)
 
 
-def piece(prefix: bytes, member: bytes) -> Piece:
+def piece(prefix: bytes, member: bytes) -> ReadPiece:
     """A piece from a member of either sorted set."""
     if member[_EIGHT] != 1:
         held = tile(prefix, member)
-        return Piece(held.tile, 0, held.partials)
+        return ReadPiece(held.tile, 0, held.partials)
     lane_end = _EIGHT + 2
     partials = unsealed(prefix + member[:lane_end], member[lane_end + 1 :])
-    return Piece(_start(member), ord(level_lane(0)[1]) - member[_EIGHT + 1], partials)
+    return ReadPiece(_start(member), ord(level_lane(0)[1]) - member[_EIGHT + 1], partials)
 
 
 def _start(member: bytes) -> int:
@@ -128,7 +128,7 @@ def _start(member: bytes) -> int:
 
 
 def question(
-    names: RedisNames, of: tuple[str, str], prefixes: Iterable[bytes], bands: Sequence[Band], layout: Layout | None
+    names: RedisNames, of: tuple[str, str], prefixes: Iterable[bytes], bands: Sequence[Band], layout: LevelLayout | None
 ) -> tuple[list[bytes], list[Any]]:
     """Keys and arguments with which the rows of some keys of a tile set and a run are asked for."""
     tile_set = of[0]
@@ -143,13 +143,13 @@ def question(
     return keys, given
 
 
-def pieces(prefix: bytes, found: Sequence[Any]) -> list[Piece] | None:
+def pieces(prefix: bytes, found: Sequence[Any]) -> list[ReadPiece] | None:
     """The rows of a key in an answer, without its base; None when there is no such key."""
     there, _, *members = found
     return [piece(prefix, member) for member in members] if there else None
 
 
-def with_base(prefix: bytes, found: Sequence[Any], low: int) -> list[Piece] | None:
+def with_base(prefix: bytes, found: Sequence[Any], low: int) -> list[ReadPiece] | None:
     """The rows of a key in an answer, with its base before them."""
     held = pieces(prefix, found)
     return [read_base(prefix, found[1], low), *held] if held is not None and found[1] else held
@@ -167,8 +167,8 @@ def about_runs(found: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def held(
-    prefixes: Sequence[bytes], found: Sequence[Any], bands: Sequence[Band], layout: Layout | None, kept: bytes
-) -> list[list[Piece] | None]:
+    prefixes: Sequence[bytes], found: Sequence[Any], bands: Sequence[Band], layout: LevelLayout | None, kept: bytes
+) -> list[list[ReadPiece] | None]:
     """The pieces of each key, with its base where everything is asked for."""
     both = list(zip(prefixes, found, strict=True))
     if not bands or bands[0].low > EVER:

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Self
 
 from headrace.errors import HeadraceError, MachineError, shown
-from headrace.store.protocol import Found, Stats, StoredTile
+from headrace.store.protocol import Stats, StoredTile, StoreRead
 from headrace.store.redis.client import RedisClient
 from headrace.store.redis.drop import empty
 from headrace.store.redis.expire import RedisSweep
@@ -30,7 +30,7 @@ from headrace.tiles.changelog import HandOver, Key, ProgressRow, Row
 from headrace.tiles.expiry import horizons
 from headrace.tiles.identity import placed, prefix_of, run_of, start_of
 from headrace.tiles.level_growth import FRESH, HOLES, MOST
-from headrace.tiles.levels import END, FIRST, Band, Fold, Layout
+from headrace.tiles.levels import END, FIRST, Band, Fold, LevelLayout
 from headrace.tiles.run_choice import FIRST_RUN, chosen
 
 _logger = logging.getLogger(__name__)
@@ -170,8 +170,8 @@ class RedisStore:
         bands: Sequence[Band],
         *,
         run: str | None = None,
-        layout: Layout | None = None,
-    ) -> Found:
+        layout: LevelLayout | None = None,
+    ) -> StoreRead:
         """See `Store.read`; one command, and a second when another run than the last time is to be read."""
         guess = run or self._run.get(tile_set, FIRST_RUN)
         while True:
@@ -183,11 +183,11 @@ class RedisStore:
                 hand_overs = {name: read_hand_over(data) for name, data in about_runs(over)}
                 read, told = chosen(progress, hand_overs, run)
                 if read is None or (not found and keys):
-                    return Found(None, None, [None] * len(keys), filling=bool(filling))
+                    return StoreRead(None, None, [None] * len(keys), filling=bool(filling))
                 if read == guess:
                     self._run[tile_set] = read
                     before = start_of(expired, 0) if expired else None
-                    return Found(read, told, held(prefixes, found, bands, layout, kept), before, bool(filling))
+                    return StoreRead(read, told, held(prefixes, found, bands, layout, kept), before, bool(filling))
             guess = read
 
     def fold_with(self, folds: Mapping[str, Fold]) -> None:
