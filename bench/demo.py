@@ -58,7 +58,7 @@ def probe(log: Log, reader: stack.Reader, view: View, number: int) -> float:
 
 def stack_weight(shop: Project) -> float:
     """MiB of memory that the supervisor and all its descendants hold."""
-    told = state_folder.read_status(state_folder.place(shop.config)) or {}
+    told = state_folder.read_status(state_folder.find_state_folder(shop.config)) or {}
     return weight(told["supervisor"]["pid"])
 
 
@@ -99,7 +99,7 @@ def five_tile_sets() -> list[Result]:
 
 def idle_share(shop: Project) -> float:
     """The share of one core that a project without events needs."""
-    supervisor = (state_folder.read_status(state_folder.place(shop.config)) or {})["supervisor"]["pid"]
+    supervisor = (state_folder.read_status(state_folder.find_state_folder(shop.config)) or {})["supervisor"]["pid"]
     before, began = cpu_seconds(supervisor), time.perf_counter()
     time.sleep(IDLE)
     return (cpu_seconds(supervisor) - before) / (time.perf_counter() - began)
@@ -122,7 +122,7 @@ def installed_and_served() -> float:
         (view,) = shop.views
         _run(headrace, "up", "--detach", "--port", "0", cwd=clone / "shop")
         try:
-            told = state_folder.read_status(state_folder.place(shop.config)) or {}
+            told = state_folder.read_status(state_folder.find_state_folder(shop.config)) or {}
             with closing(stack.Reader(told["processes"]["serve"]["url"])) as reader:
                 probe(open_log(shop.config), reader, view, 0)
             return time.perf_counter() - began

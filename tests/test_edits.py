@@ -40,7 +40,7 @@ def shop(tmp_path, monkeypatch) -> Iterator[configuration.Config]:
     create(tmp_path / "shop")
     monkeypatch.chdir(tmp_path / "shop")
     loaded = project.load()
-    where = state_folder.place(loaded.config)
+    where = state_folder.find_state_folder(loaded.config)
     record_plan(where, "spark", loaded.plan())
     with state_folder.locked(where):
         me = state_folder.holder(where)
@@ -78,7 +78,7 @@ def test_status_of_definitions_that_no_longer_load_says_so_and_shows_the_rest(sh
 
 def test_a_process_that_was_started_after_the_edit_is_not_older(shop, capsys):
     edit(shop)
-    record_plan(state_folder.place(shop), "spark", project.load().plan())
+    record_plan(state_folder.find_state_folder(shop), "spark", project.load().plan())
     assert definitions(capsys)["older"] == []
 
 

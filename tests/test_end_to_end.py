@@ -69,7 +69,7 @@ def headrace(folder: Path, *arguments: str, code: int = 0, **settings: str) -> s
 
 
 def pid_of(config, name):
-    told = state_folder.read_status(state_folder.place(config)) or {}
+    told = state_folder.read_status(state_folder.find_state_folder(config)) or {}
     return (told["supervisor"] if name == "supervisor" else told["processes"][name])["pid"]
 
 
@@ -79,7 +79,7 @@ def has_evaluated(config, log):
 
 
 def state_of(config, name):
-    told = (state_folder.read_status(state_folder.place(config)) or {})["processes"][name]
+    told = (state_folder.read_status(state_folder.find_state_folder(config)) or {})["processes"][name]
     return told["state"], told["restarts"]
 
 
@@ -100,7 +100,7 @@ def served(config):
     """The address of serving, whatever port it has now, once it is ready."""
 
     def ready():
-        told = state_folder.read_status(state_folder.place(config)) or {}
+        told = state_folder.read_status(state_folder.find_state_folder(config)) or {}
         url = told["processes"]["serve"]["url"]
         with closing(stack.Reader(url)) as reader:
             return url if reader.get("/ready")["ready"] else None
@@ -137,7 +137,7 @@ def test_every_process_is_killed_once_and_every_served_feature_equals_the_refere
         stack.send(log, "payments", sent, strike)
         assert not left
         until(
-            lambda: state_folder.holder(state_folder.place(shop.config)) is None,
+            lambda: state_folder.holder(state_folder.find_state_folder(shop.config)) is None,
             "the killed supervisor still holds the lock",
         )
         left = json.loads(headrace(shop_folder, "status", "--json", code=1).stdout)

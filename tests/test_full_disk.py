@@ -203,12 +203,12 @@ def shop(tmp_path, monkeypatch):
 
 def test_the_status_says_that_the_disk_is_full_though_nobody_can_write_it_down(shop, monkeypatch):
     monkeypatch.setattr(disk, "LEAST", 1 << 62)
-    found = report(shop, state_folder.place(shop), Shut(), now=7, load=lambda: build([]))
+    found = report(shop, state_folder.find_state_folder(shop), Shut(), now=7, load=lambda: build([]))
     (alarm,) = found.alarms
     assert (found.state, alarm.kind, alarm.since) == ("stopped", "disk_full", show_time(7))
     assert "is full" in alarm.says
     monkeypatch.undo()
-    assert report(shop, state_folder.place(shop), MemoryLog(), now=7, load=lambda: build([])).alarms == []
+    assert report(shop, state_folder.find_state_folder(shop), MemoryLog(), now=7, load=lambda: build([])).alarms == []
 
 
 def test_down_needs_no_room(shop, monkeypatch, capsys):
@@ -244,7 +244,7 @@ def test_a_service_that_died_of_a_full_disk_is_started_when_there_is_room_and_ne
 
     now = SimpleNamespace(at=0.0)
     kept = Services(shop, said.append, lambda: now.at)
-    kept._kept = [Local(services.of(shop)[1].service, lambda _: None, start)]
+    kept._kept = [Local(services.list_services(shop)[1].service, lambda _: None, start)]
     room.room = False
     kept.look()
     assert started == []

@@ -108,7 +108,7 @@ def test_a_disk_that_fills_up_stops_everything_but_reads_and_all_comes_back_when
         shop = project.load(shop_folder)
         (view,) = shop.views
         headrace(shop_folder, "up", "--detach", "--port", "0")
-        where = state_folder.place(shop.config)
+        where = state_folder.find_state_folder(shop.config)
         supervisor = state_folder.holder(where)
         try:
             log = open_log(shop.config)

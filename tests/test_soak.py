@@ -103,7 +103,7 @@ def test_memory_and_open_files_stop_growing_under_a_steady_load_and_the_counts_a
     with (folder / "headrace.toml").open("a", encoding="utf-8") as settings:
         settings.write(SETTINGS)
     shop = project.load(folder)
-    (view,), where = shop.views, state_folder.place(shop.config)
+    (view,), where = shop.views, state_folder.find_state_folder(shop.config)
     headrace(folder, "up", "--detach", "--port", "0")
     try:
         with open_log(shop.config) as log, closing(stack.Reader(served(shop.config))) as reader:

@@ -17,7 +17,7 @@ from bench.realtime.compare import HEADRACE, SPAWN, Load, caught_up, shop, spawn
 from headrace.clock import SystemClock
 from headrace.log.record import Message
 from headrace.machine import find_java
-from headrace.spark.classes import kept
+from headrace.spark.classes import classes_file
 from headrace.topics import open_log
 
 FRESH = 1.0
@@ -77,7 +77,7 @@ def recoveries(under: Load, warm: float, longest: float, times: int) -> list[flo
 
 def prepared() -> None:
     """Keep Spark's classes, if they are not."""
-    if not kept(find_java()).is_file():
+    if not classes_file(find_java()).is_file():
         subprocess.run([sys.executable, "-P", "-m", "headrace.cli.main", "prepare"], capture_output=True, check=True)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
     """Learn, replay, and what the watch has found; the verdict on it is `found`."""
     from headrace.clock import DAY, micros, show_time
-    from headrace.evaluation.alerts import told
+    from headrace.evaluation.alerts import read_alerts
     from headrace.topics import open_log
     from headrace_demo import stack, traffic, turning
 
@@ -34,7 +34,7 @@ def report(shop: Project, world: World, rate: float) -> dict[str, Any]:
             seen = traffic.run(shop, log, replay.payments, partial(turning.send, shop, log, replay, rate), show)
         talk("Waiting until the last labels have been looked at.")
         turning.looked_at(shop, log)
-        alerts = told(shop.config, log)
+        alerts = read_alerts(shop.config, log)
     opened = [alert for alert in alerts if alert["what"] == "opened"]
     near = all(abs(micros(alert["since"]) - replay.turned) <= DAY for alert in opened)
     return {

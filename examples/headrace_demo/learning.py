@@ -43,7 +43,7 @@ def learn(
     from headrace.supervisor.services import Services
 
     Services(project.config, say).start()
-    log, root = state_folder.place(project.config).log("learning"), project.config.root
+    log, root = state_folder.find_state_folder(project.config).log("learning"), project.config.root
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "headrace_demo.learning", str(root)]
     with log.open("w") as said, ChildProcess(command, input=PIPE, output=PIPE, errors=said) as child:

@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 @contextmanager
 def started(project: Project, say: Say) -> Iterator[str]:
     """A project's processes on a free port, ended afterwards; gives the address of serving."""
-    where = state_folder.place(project.config)
+    where = state_folder.find_state_folder(project.config)
     again = stack.command("up", "--port", "0", path=project.config.root, env=project.config.env)
     try:
         if running.detach(again, where, say):
@@ -44,7 +44,7 @@ def started(project: Project, say: Say) -> Iterator[str]:
 
 def scoring(project: Project) -> None:
     """Wait until payments are scored as they come: nobody is kept waiting for that, as for what serves."""
-    where, deadline = state_folder.place(project.config), time.monotonic() + CATCH_UP
+    where, deadline = state_folder.find_state_folder(project.config), time.monotonic() + CATCH_UP
     while time.monotonic() < deadline:
         told = (state_folder.read_status(where) or {}).get("processes", {})
         if told.get("score", {}).get("state") == "ready":

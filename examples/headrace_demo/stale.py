@@ -20,7 +20,7 @@ from headrace.asof.lake import Asked, PastEvents
 from headrace.clock import HOUR
 from headrace.define.view import View
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.project import Project, load
 from headrace.project_models import models_of
 from headrace.read.feature_row import model_row
@@ -116,7 +116,7 @@ def _learnt(folder: Path) -> list[Payment]:
 def _hour_old(project: Project, payments: Sequence[Payment]) -> list[dict[str, Any]]:
     """What the model would be handed for each payment if views were one hour behind."""
     features = project.plan().model("risk").features
-    silver = look(project.config, project.streams[0])[SILVER]
+    silver = find_tables(project.config, project.streams[0])[SILVER]
     moments = [each["t"] - HOUR for each in payments]
     held = {
         view: PastEvents.read(silver, view, moments).values(_asked(view, payments, moments)) for view in features.views

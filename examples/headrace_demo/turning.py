@@ -22,7 +22,7 @@ from headrace.codec.json.rules import LATEST
 from headrace.config.config import names
 from headrace.errors import MachineError
 from headrace.lake.completeness import complete_until
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.log.protocol import Log
 from headrace.log.record import Message
 from headrace.processes import state_folder
@@ -150,7 +150,7 @@ def looked_at(project: Project, log: Log) -> None:
         elif taken >= looks + 2:  # one was under way
             return
         time.sleep(1.0)
-    hint = f"Look at {state_folder.place(project.config).log('evaluate')}."
+    hint = f"Look at {state_folder.find_state_folder(project.config).log('evaluate')}."
     raise MachineError("no-answer", "Labels were not looked at in time.", hint=hint)
 
 
@@ -159,7 +159,8 @@ def _in_the_lake(project: Project, log: Log) -> bool:
     (label,) = plan.labels
     streams = (label.stream.base, label.model.predictions)
     return all(
-        complete_until(look(project.config, each), each, log, naming.topic(each.name)) == LATEST for each in streams
+        complete_until(find_tables(project.config, each), each, log, naming.topic(each.name)) == LATEST
+        for each in streams
     )
 
 

@@ -46,7 +46,7 @@ def shop(tmp_path, monkeypatch):
     with contextlib.suppress(FileNotFoundError):
         (tmp_path / "shop" / "payments.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     yield configuration.load()
-    up.down(state_folder.place(configuration.load()))
+    up.down(state_folder.find_state_folder(configuration.load()))
 
 
 @pytest.fixture
@@ -246,9 +246,9 @@ def serving(shop) -> Iterator[None]:
     with http.server.HTTPServer(("127.0.0.1", 0), Answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         record = {**me._asdict(), "state": "ready", "url": f"http://127.0.0.1:{server.server_port}"}
-        state_folder.write_status(state_folder.place(shop), {"processes": {"serve": record}})
+        state_folder.write_status(state_folder.find_state_folder(shop), {"processes": {"serve": record}})
         yield
-        state_folder.write_status(state_folder.place(shop), {"processes": {}})
+        state_folder.write_status(state_folder.find_state_folder(shop), {"processes": {}})
         server.shutdown()
 
 
@@ -396,7 +396,7 @@ def interrupt_when_ready(where: state_folder.StateFolder, number: int) -> thread
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_up_starts_says_how_it_goes_and_ends_on_a_signal(shop, ask, small, number, code):
     small(SLEEPS)
-    thread = interrupt_when_ready(state_folder.place(shop), number)
+    thread = interrupt_when_ready(state_folder.find_state_folder(shop), number)
     ended, out, err = ask("up", "--port", "0")
     thread.join()
     assert (ended, out) == (code, "")
@@ -421,7 +421,7 @@ def test_on_a_terminal_a_live_line_is_drawn_and_cleared_before_each_line_that_st
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     small(SLEEPS)
-    thread = interrupt_when_ready(state_folder.place(shop), signal.SIGTERM)
+    thread = interrupt_when_ready(state_folder.find_state_folder(shop), signal.SIGTERM)
     assert main(["up", "--port", "0"]) == 0
     thread.join()
     assert "ready | serve ready http://here\r\x1b[2K" in terminal.getvalue()
@@ -443,12 +443,12 @@ def test_up_refuses_a_port_that_is_taken_before_it_starts_anything(shop, ask, sm
         taken.listen()
         code, _, err = ask("up", "--port", str(taken.getsockname()[1]))
     assert (code, "code: port-taken" in err, "starting" in err) == (2, True, False)
-    assert state_folder.holder(state_folder.place(shop)) is None
+    assert state_folder.holder(state_folder.find_state_folder(shop)) is None
 
 
 def test_up_ends_what_a_killed_one_left_behind(shop, ask, small):
     small(SLEEPS)
-    where = state_folder.place(shop)
+    where = state_folder.find_state_folder(shop)
     left = start_child(ChildCommand("serve", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), where)
     assert left.identity is not None
     state_folder.write_status(where, {"state": "degraded", "processes": {"serve": left.identity._asdict()}})
@@ -468,7 +468,7 @@ def test_status_logs_and_down_are_content_with_nothing(ask):
 
 
 def test_logs_of_one_process_and_of_all(shop, ask):
-    where = state_folder.place(shop)
+    where = state_folder.find_state_folder(shop)
     where.log("serve").parent.mkdir(parents=True)
     where.log("serve").write_text("a\nb\nc\n")
     where.log("spark").write_text("d\n")
@@ -485,7 +485,7 @@ def test_status_says_how_and_when_a_process_that_runs_again_was_killed(shop, ask
         "exit_reason": "was ended by SIGKILL",
     }
     record = {"state": "ready", "since": show_time(0), "restarts": 1, "log": "", **exited}
-    state_folder.write_status(state_folder.place(shop), {"state": "ready", "processes": {"spark": record}})
+    state_folder.write_status(state_folder.find_state_folder(shop), {"state": "ready", "processes": {"spark": record}})
     assert ask("status")[1].splitlines()[-1].endswith("was ended by SIGKILL, 1h ago")
     told = json.loads(ask("status", "--json")[1])["processes"]["spark"]
     assert {name: told[name] for name in exited} == exited
@@ -503,11 +503,12 @@ def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, stat
         log.create_topic("headrace.status", compacted=True)
         log.append("headrace.status", json.dumps({"alarms": [alarm]}).encode(), key=b"process.spark")
     running = start_child(
-        ChildCommand("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None), state_folder.place(shop)
+        ChildCommand("spark", [sys.executable, "-S", "-c", SLEEPS], lambda *_: None),
+        state_folder.find_state_folder(shop),
     )
     assert running.identity is not None
     try:
-        with state_folder.locked(where := state_folder.place(shop)):
+        with state_folder.locked(where := state_folder.find_state_folder(shop)):
             spark = {"state": "ready", "restarts": 0, "exit": None, "log": "", "components": parts}
             spark, since = spark | running.identity._asdict(), show_time(SystemClock().now())
             state_folder.write_status(where, {"state": "degraded", "since": since, "processes": {"spark": spark}})
@@ -526,11 +527,11 @@ def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, stat
 
 
 def test_logs_show_every_process_that_status_lists(shop, ask):
-    where, record = state_folder.place(shop), {"state": "stopped", "restarts": 0, "exit": None, "log": ""}
+    where, record = state_folder.find_state_folder(shop), {"state": "stopped", "restarts": 0, "exit": None, "log": ""}
     state_folder.write_status(
         where, {"state": "ready", "processes": dict.fromkeys(("spark", "archive", "serve"), record)}
     )
-    for local in services.of(shop):
+    for local in services.list_services(shop):
         local.service.folder.mkdir(parents=True)
         local.service.log.write_text(f"said by {local.name}\n")
         known = {"address": "127.0.0.1:7", "pid": None, "stopped": False}
@@ -560,7 +561,7 @@ sys.exit(main(["up", "--port", "0"]))
 
 
 def test_a_detached_supervisor_relays_is_seen_refuses_a_second_and_ends(shop, ask, golden):
-    where, said = state_folder.place(shop), list[str]()
+    where, said = state_folder.find_state_folder(shop), list[str]()
     assert up.detach([sys.executable, "-c", WHOLE, SLEEPS], where, said.append) == 0
     assert said[0].startswith(f"topics: {len(wanted(shop))} ready")
     assert said[-1].startswith("ready in ")
@@ -600,7 +601,7 @@ def test_of_two_that_are_started_at_the_same_time_one_wins_and_the_other_says_wh
         assert (loser.returncode, "code: already-running" in said) == (2, True)
         assert f"got: pid {winner.pid}\n" in said
         assert winner.poll() is None
-        assert state_folder.holder(state_folder.place(shop)) == process_identity.identify(winner.pid)
+        assert state_folder.holder(state_folder.find_state_folder(shop)) == process_identity.identify(winner.pid)
         winner.send_signal(signal.SIGTERM)
         said = winner.communicate(timeout=30)[1]
         assert (winner.returncode, said.count("serve: starting"), said.splitlines()[-1]) == (0, 1, "stopped")
@@ -611,7 +612,7 @@ def test_of_two_that_are_started_at_the_same_time_one_wins_and_the_other_says_wh
 
 
 def test_of_two_that_are_detached_at_the_same_time_one_is_ready_and_the_other_fails(shop):
-    where, gate = state_folder.place(shop), threading.Barrier(2)
+    where, gate = state_folder.find_state_folder(shop), threading.Barrier(2)
     said, codes = (list[str](), list[str]()), [0, 0]
 
     def start(number: int) -> None:
@@ -634,7 +635,7 @@ def test_of_two_that_are_detached_at_the_same_time_one_is_ready_and_the_other_fa
 
 
 def test_logs_show_what_processes_said_and_no_terminal_obeys_it(shop, ask):
-    file = state_folder.place(shop).log("serve")
+    file = state_folder.find_state_folder(shop).log("serve")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("plain\ttext\n\x1b[2Jmoved\x07\n")
     assert ask("logs", "serve")[1] == "plain\ttext\n\\x1b[2Jmoved\\x07\n"
@@ -658,7 +659,7 @@ def test_a_detached_supervisor_that_gives_up_says_why_and_fails(shop):
     said: list[str] = []
     broken = WHOLE.replace('{"url": "http://here", "port": 80}', "None")
     program = "print('no such thing', flush=True); raise SystemExit(2)"
-    assert up.detach([sys.executable, "-c", broken, program], state_folder.place(shop), said.append) == 1
+    assert up.detach([sys.executable, "-c", broken, program], state_folder.find_state_folder(shop), said.append) == 1
     assert "  no such thing" in said
     assert "error: The serve process could not be started." in said
 

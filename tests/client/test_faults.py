@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.client.batch import TOGETHER
 from headrace.client.connection import Reply
-from headrace.client.retry import FIRST, LONGEST, READ, Patience, RetryClock, asked
+from headrace.client.retry import FIRST, LONGEST, READ, Patience, RetryClock, call_with_retries
 from headrace.errors import DataError, DefinitionError, HeadraceError, MachineError
 from tests.client.conftest import Calm, Scripted, dripping, port_of, running, scripted, until
 from tests.serve.conftest import World
@@ -125,7 +125,7 @@ def test_pauses_are_random_below_a_doubling_bound_and_all_ends_in_time(chances, 
     naps: list[float] = []
     rest = iter(chances)
     waiting = RetryClock(lambda: next(rest), naps.append, lambda: sum(naps))
-    reply = asked(lambda _: Reply(503, b""), "http://here", Patience(1, retries, within), READ, waiting)
+    reply = call_with_retries(lambda _: Reply(503, b""), "http://here", Patience(1, retries, within), READ, waiting)
     assert reply.status == 503
     assert len(naps) <= retries
     assert sum(naps) < within

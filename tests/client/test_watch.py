@@ -153,7 +153,7 @@ def record(project: Path, url: str) -> None:
     """What the supervisor would have written."""
     me = process_identity.identify(os.getpid())
     assert me is not None
-    where = state_folder.place(configuration.load(project))
+    where = state_folder.find_state_folder(configuration.load(project))
     state_folder.write_status(where, {"processes": {"serve": {**me._asdict(), "state": "ready", "url": url}}})
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.clock import DAY, HOUR
 from headrace.drift import Watching, WatchSettings
 from headrace.drift import detector as detecting
-from headrace.drift.calibration import Budget, beyond, chosen, peaks, resampled, too_short
+from headrace.drift.calibration import Budget, beyond, choose_detector, peaks, resampled, too_short
 from headrace.drift.detector import Detector, PageHinkley, River
 from tests.budget import examples
 from tests.drift.worlds import WEEK, errors
@@ -58,7 +58,7 @@ def test_a_detector_of_river_goes_on_after_a_restart(name, monkeypatch):
 @pytest.mark.parametrize("name", RIVER)
 def test_a_detector_of_river_finds_a_change(name):
     noise = np.random.default_rng(3).normal(0, 1, 2 * WEEK)
-    detector = chosen(name, noise, MONTHLY, allowance=0.5, upward=False).detector
+    detector = choose_detector(name, noise, MONTHLY, allowance=0.5, upward=False).detector
     found = [at for at in range(600) if detector.update(float(noise[at % len(noise)]) + 4.0 * (at >= 400), at)]
     assert [at for at in found if at >= 400]
     assert len([at for at in found if at < 400]) <= 2

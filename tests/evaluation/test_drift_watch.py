@@ -18,9 +18,9 @@ from headrace.drift.statistics import Statistics
 from headrace.drift.watcher import Watching
 from headrace.drift.window import SCORE, DriftWindow
 from headrace.evaluation import drift_watch
-from headrace.evaluation.alerts import tell
+from headrace.evaluation.alerts import publish_alerts
 from headrace.evaluation.cells import Cells
-from headrace.evaluation.drift_watch import IncidentAction, WatchedVersion, do, watch
+from headrace.evaluation.drift_watch import IncidentAction, WatchedVersion, do, find_versions
 from headrace.evaluation.pass_table import PassTable
 from headrace.evaluation.spreads import SpreadTable, references
 from headrace.log import MemoryLog
@@ -73,7 +73,7 @@ class World:
         self.looks.append(rows, json.dumps({"positions": {"0": upto}, "version": self.written}), self.written)
 
     def watch(self):
-        (found,) = watch(plan, self.config, self.log, None, risk)
+        (found,) = find_versions(plan, self.config, self.log, None, risk)
         return found
 
 
@@ -141,8 +141,8 @@ def test_predictions_that_labels_were_not_joined_with_are_left_for_later(world):
 
 def test_alerts_of_an_incident_are_told_once(world):
     world.write(range(60 * 24), changed)
-    assert tell(world.config, world.log, world.watch().incidents) == 1
-    assert tell(world.config, world.log, world.watch().incidents) == 0
+    assert publish_alerts(world.config, world.log, world.watch().incidents) == 1
+    assert publish_alerts(world.config, world.log, world.watch().incidents) == 0
 
 
 def asked(world, *words):

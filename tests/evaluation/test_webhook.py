@@ -17,7 +17,7 @@ from headrace.clock import HOUR, SECOND
 from headrace.config.config import names
 from headrace.drift.incident import DriftAlarm, IncidentChange, opened
 from headrace.errors import DiskFullError
-from headrace.evaluation.alerts import tell
+from headrace.evaluation.alerts import publish_alerts
 from headrace.evaluation.webhook import Webhook, post
 from headrace.log import MemoryLog
 from headrace.testing import FakeClock
@@ -67,10 +67,10 @@ class Receiver:
 
 
 def test_an_incident_is_told_once_however_often_it_is_worked_out(config, log):
-    assert tell(config, log, [incident()]) == 1
-    assert tell(config, log, [incident()]) == 0
+    assert publish_alerts(config, log, [incident()]) == 1
+    assert publish_alerts(config, log, [incident()]) == 0
     closed = incident().changed(IncidentChange("closed", "kim", "a new tariff", BASE))
-    assert tell(config, log, [closed]) == 1
+    assert publish_alerts(config, log, [closed]) == 1
     told = [json.loads(record.value) for record in log.read(ALERTS, 0, 0)]
     assert [each["what"] for each in told] == ["opened", "closed"]
     assert told[0]["says"].startswith("risk version 3, concept: log_loss went from 0.3 to 0.5")
@@ -78,7 +78,7 @@ def test_an_incident_is_told_once_however_often_it_is_worked_out(config, log):
 
 def test_alerts_are_posted_in_order_as_slack_takes_them(config, log, clock):
     receiver = Receiver()
-    tell(config, log, [incident(), incident("brier", BASE + HOUR)])
+    publish_alerts(config, log, [incident(), incident("brier", BASE + HOUR)])
     hook = Webhook(config, log, clock, send=receiver)
     hook.step()
     hook.step()
@@ -91,12 +91,12 @@ def test_a_receiver_that_is_down_for_an_hour_gets_everything_once_it_is_back(con
     receiver = Receiver()
     receiver.status = OSError("connection refused")
     hook = Webhook(config, log, clock, send=receiver)
-    tell(config, log, [incident()])
+    publish_alerts(config, log, [incident()])
     for _ in range(3600):
         hook.step()
         clock.advance("1s")
     tried = hook.failures
-    tell(config, log, [incident("brier", BASE + HOUR)])
+    publish_alerts(config, log, [incident("brier", BASE + HOUR)])
     receiver.status = 200
     for _ in range(400):
         hook.step()
@@ -110,7 +110,7 @@ def test_an_answer_that_may_change_is_asked_for_again(config, log, clock, status
     receiver = Receiver()
     receiver.status = status
     hook = Webhook(config, log, clock, send=receiver)
-    tell(config, log, [incident()])
+    publish_alerts(config, log, [incident()])
     hook.step()
     receiver.status = 200
     hook.step()
@@ -124,17 +124,17 @@ def test_an_alert_that_is_refused_for_good_does_not_hold_up_the_next(config, log
     receiver = Receiver()
     receiver.status = 400
     hook = Webhook(config, log, clock, send=receiver)
-    tell(config, log, [incident()])
+    publish_alerts(config, log, [incident()])
     hook.step()
     receiver.status = 200
-    tell(config, log, [incident("brier", BASE + HOUR)])
+    publish_alerts(config, log, [incident("brier", BASE + HOUR)])
     hook.step()
     assert (hook.refused, hook.delivered) == (1, 1)
 
 
 def test_after_a_restart_it_goes_on_where_it_was(config, log, clock):
     receiver = Receiver()
-    tell(config, log, [incident()])
+    publish_alerts(config, log, [incident()])
     Webhook(config, log, clock, send=receiver).step()
     Webhook(config, log, clock, send=receiver).step()
     assert len(receiver.came) == 1
@@ -142,7 +142,7 @@ def test_after_a_restart_it_goes_on_where_it_was(config, log, clock):
 
 def test_on_a_full_disk_an_alert_is_posted_once_and_later(config, log, clock, monkeypatch):
     receiver = Receiver()
-    tell(config, log, [incident()])
+    publish_alerts(config, log, [incident()])
     commit, refusals = log.commit, [DiskFullError("log-full", "The log cannot grow.")] * 3
 
     def small(group, topic, offsets):
@@ -161,7 +161,7 @@ def test_on_a_full_disk_an_alert_is_posted_once_and_later(config, log, clock, mo
 
 def test_a_body_is_signed_with_the_time_at_which_it_is_sent(config, log, clock):
     receiver = Receiver()
-    tell(config, log, [incident()])
+    publish_alerts(config, log, [incident()])
     Webhook(config, log, clock, "open sesame", receiver).step()
     ((body, headers),) = receiver.came
     text = f"{BASE // SECOND}.".encode() + json.dumps(body).encode()

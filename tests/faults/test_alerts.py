@@ -11,7 +11,7 @@ from headrace.cli.init import create
 from headrace.clock import HOUR
 from headrace.config.config import names
 from headrace.drift.incident import DriftAlarm, IncidentChange, opened
-from headrace.evaluation.alerts import tell, told
+from headrace.evaluation.alerts import publish_alerts, read_alerts
 from headrace.evaluation.webhook import Webhook
 from headrace.faults import NO_FAULTS
 from headrace.log import EmbeddedLog
@@ -63,7 +63,7 @@ def images(receiver, tmp_path_factory):
     with log_of(world) as log:
         log.create_topic(names(config_of(world)).topic(ALERTS))
         for found in (INCIDENTS, CHANGED):
-            tell(config_of(world), log, found, made)
+            publish_alerts(config_of(world), log, found, made)
             carry(world, log, came, made)
     assert came == ALL
     return made
@@ -75,9 +75,9 @@ def test_each_alert_is_in_the_topic_once_and_the_receiver_lacks_none(images, nam
         with log_of(taken.folder) as log:
             config, came = config_of(taken.folder), list(taken.known)
             for found in (INCIDENTS, CHANGED):
-                tell(config, log, found)
+                publish_alerts(config, log, found)
             carry(taken.folder, log, came)
-            assert [(each["id"], each["what"]) for each in told(config, log)] == ALL, taken
+            assert [(each["id"], each["what"]) for each in read_alerts(config, log)] == ALL, taken
             # What the receiver took and could not say so comes twice, and only that.
             again = [taken.known[-1]] if name == "alerts.post.after" else []
             assert came == [*taken.known, *again, *ALL[len(taken.known) :]], taken

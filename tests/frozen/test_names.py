@@ -10,7 +10,7 @@ from headrace.config.config import models_folder, names
 from headrace.lake.location import root, uri
 from headrace.processes.broker import broker_service
 from headrace.processes.redis import redis_folder, redis_service
-from headrace.processes.state_folder import place
+from headrace.processes.state_folder import find_state_folder
 from headrace.spark.late.late_lane import late_file
 from headrace.spark.pipeline.runs import checkpoint_of
 from headrace.topics import broker_folder, topics
@@ -34,7 +34,7 @@ def test_every_topic_of_a_plan_has_the_name_and_the_form_that_it_had(golden):
 
 def test_folders_and_files_of_a_project_are_where_they_were(golden):
     config = read_config()
-    named, processes = names(config), place(config)
+    named, processes = names(config), find_state_folder(config)
     checkpoints = [named.path("checkpoints", checkpoint_of(by_card, run)) for run in ("1", "2")]
     services = [broker_service(broker_folder(config)), redis_service(redis_folder(config))]
     found = {

@@ -14,8 +14,8 @@ from deltalake.transaction import AddAction
 import headrace as hr
 from headrace.errors import DataError
 from headrace.lake import dimension as module
-from headrace.lake.dimension import DimensionLocation, look, read
-from headrace.lake.dimension_table import ENDLESS, held
+from headrace.lake.dimension import DimensionLocation, compute_digest, read
+from headrace.lake.dimension_table import ENDLESS, load_rows
 from headrace.lake.files import filesystem
 from tests.lake.bucket import bucket
 from tests.lake.dimensions import MOMENT, merchants, table, written
@@ -26,7 +26,7 @@ A, B = ("a", "food", 0.5, 10), ("b", "travel", None, 20)
 def refusal(place_or_table, dimension=merchants):
     given, is_place = place_or_table, isinstance(place_or_table, DimensionLocation)
     with pytest.raises(DataError) as caught:
-        _ = read(given) if is_place else held(dimension, [given], "1")
+        _ = read(given) if is_place else load_rows(dimension, [given], "1")
     assert caught.value.code == "bad-dimension"
     return caught.value
 
@@ -61,10 +61,10 @@ def test_all_files_of_a_folder_are_one_table(tmp_path):
 def test_a_delta_table_is_read_in_its_newest_version_or_an_earlier_one(tmp_path):
     place = DimensionLocation(merchants, str(tmp_path))
     write_deltalake(place.address, table(A))
-    seen, first = look(place), read(place).version
-    assert look(place) == seen
+    seen, first = compute_digest(place), read(place).version
+    assert compute_digest(place) == seen
     write_deltalake(place.address, table(B), mode="append")
-    assert look(place) != seen
+    assert compute_digest(place) != seen
     assert merchants_of(read(place)) == ["a", "b"]
     assert read(place).version != first
     assert merchants_of(read(place, first)) == ["a"]
@@ -86,10 +86,10 @@ def test_files_that_are_no_longer_what_they_were_cannot_be_read_as_they_were(tmp
 
 def test_a_version_changes_with_the_files_and_with_nothing_else(tmp_path):
     place = written(tmp_path, A)
-    first = look(place)
-    assert look(place) == first
+    first = compute_digest(place)
+    assert compute_digest(place) == first
     written(tmp_path, A)
-    assert look(place) != first, "another file of the same size"
+    assert compute_digest(place) != first, "another file of the same size"
 
 
 def test_a_table_in_object_storage_is_reached_with_the_lakes_options():
@@ -102,7 +102,7 @@ def test_a_table_in_object_storage_is_reached_with_the_lakes_options():
         for address in ("delta", "plain", "plain/one.parquet"):
             place = DimensionLocation(merchants, f"s3://lake/{address}", options)
             found[address] = merchants_of(read(place))
-            assert look(place) == look(place)
+            assert compute_digest(place) == compute_digest(place)
         assert found == {"delta": ["a", "b"], "plain": ["a"], "plain/one.parquet": ["a"]}
         assert "no table" in refusal(DimensionLocation(merchants, "s3://lake/nothing", options)).message
 
@@ -134,7 +134,7 @@ def test_a_delta_table_whose_commits_were_all_folded_is_one_all_the_same(tmp_pat
         commit.unlink()
     place = DimensionLocation(merchants, str(tmp_path))
     assert merchants_of(read(place)) == ["b"], "not the file of the version before"
-    assert look(place) == look(place)
+    assert compute_digest(place) == compute_digest(place)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_delta_table_whose_commits_were_all_folded_is_one_all_the_same(tmp_pat
     ],
 )
 def test_other_forms_of_the_same_types_are_taken(types):
-    found = held(merchants, [table(("a", "food", 0.5, 10_000), **types)], "1")
+    found = load_rows(merchants, [table(("a", "food", 0.5, 10_000), **types)], "1")
     assert found.begins.tolist() == [10 if "since" in types else 10_000]
     assert found.rows.to_pylist()[0]["risk"] == 0.5
 
@@ -174,7 +174,7 @@ def test_every_type_of_a_feature_comes_through():
             "since": pa.array([1, 1], MOMENT),
         }
     )
-    found = held(shops, [given], "1").rows
+    found = load_rows(shops, [given], "1").rows
     assert found.column("open").to_pylist() == [False, True]
     assert found.column("price").to_pylist() == [decimal.Decimal("2.25"), decimal.Decimal("1.50")]
     assert found.column("opened").cast("int64").to_pylist() == [5_000, None]

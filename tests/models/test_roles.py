@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from headrace.errors import DataError, HeadraceError
-from headrace.models import RoleChange, Roles, chosen
+from headrace.models import RoleChange, Roles, choose_version
 from headrace.models.roles import earlier, part
 from tests.models.models import add, registry, rule
 
@@ -184,7 +184,7 @@ def test_a_token_is_another_after_every_change_and_only_then(kept):
 
 def test_without_a_champion_nobody_is_chosen():
     with pytest.raises(HeadraceError) as caught:
-        chosen("fraud", Roles(), ["1"])
+        choose_version("fraud", Roles(), ["1"])
     assert caught.value.code == "no-champion"
 
 
@@ -202,12 +202,14 @@ def test_a_number_and_its_text_are_different_keys_and_models_choose_apart():
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])
 def test_the_challenger_gets_its_share_of_ten_thousand_keys(share):
     roles = Roles(champion=1, challenger=2, share=share)
-    found = sum(chosen("fraud", roles, [f"card-{n}"]) == (2, "challenger") for n in range(10_000))
+    found = sum(choose_version("fraud", roles, [f"card-{n}"]) == (2, "challenger") for n in range(10_000))
     # Five standard deviations: a fair digest is outside once in two million.
     assert abs(found - 10_000 * share) < 5 * (10_000 * share * (1 - share)) ** 0.5
 
 
 def test_a_key_that_the_challenger_had_stays_with_it_when_the_share_grows():
     keys = [[f"card-{n}"] for n in range(1_000)]
-    some, more = ({key[0] for key in keys if chosen("fraud", Roles(1, 2, share), key)[0] == 2} for share in (0.1, 0.3))
+    some, more = (
+        {key[0] for key in keys if choose_version("fraud", Roles(1, 2, share), key)[0] == 2} for share in (0.1, 0.3)
+    )
     assert some < more

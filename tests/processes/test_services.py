@@ -108,7 +108,7 @@ def test_what_is_named_or_not_wanted_is_never_started(settings):
 @pytest.mark.usefixtures("shop")
 def test_kafka_without_brokers_is_wanted_before_redis():
     loaded = config.load(environ={"HEADRACE_LOG_KIND": "kafka"})
-    assert [local.name for local in services.wanted(loaded, lambda _: None)] == ["kafka", "redis"]
+    assert [local.name for local in services.find_required(loaded, lambda _: None)] == ["kafka", "redis"]
 
 
 def test_one_that_dies_is_started_again_at_once_at_its_address(shop, kept):
@@ -191,7 +191,7 @@ def test_when_one_cannot_be_started_the_others_are_not_left_behind(shop, tmp_pat
 
 def test_nothing_is_started_when_the_machine_lacks_what_one_of_them_needs(shop, tmp_path, monkeypatch):
     first = toy(tmp_path / "first", "import time; time.sleep(600)")
-    (shared,) = services.wanted(shop, lambda _: None)
+    (shared,) = services.find_required(shop, lambda _: None)
     monkeypatch.setattr(services, "wanted", lambda *_: [first, shared])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="redis-server"):
@@ -247,7 +247,7 @@ def small(monkeypatch):
 def test_up_starts_a_redis_that_goes_on_and_down_says_so_and_stops_it_when_asked(shop, monkeypatch, capsys):
     # What `--redis` chooses for once is taken back after the test.
     monkeypatch.setenv("HEADRACE_STORE_KIND", "lmdb")
-    thread = ended_when_ready(state_folder.place(shop))
+    thread = ended_when_ready(state_folder.find_state_folder(shop))
     assert main(["up", "--redis", "--port", "0"]) == 0
     thread.join()
     said = capsys.readouterr().err.splitlines()
@@ -269,4 +269,4 @@ def test_up_that_cannot_start_a_service_is_one_error_and_nothing_runs(shop, monk
     assert main(["up", "--port", "0"]) == 3
     said = capsys.readouterr().err
     assert (said.count("error:"), "code: no-redis" in said, "starting" in said) == (1, True, False)
-    assert state_folder.holder(state_folder.place(shop)) is None
+    assert state_folder.holder(state_folder.find_state_folder(shop)) is None

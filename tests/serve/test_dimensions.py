@@ -23,7 +23,7 @@ from headrace.client.dataframe import frame_of
 from headrace.clock import show_time
 from headrace.define.dimension import value_at
 from headrace.lake.dimension import DimensionLocation, read
-from headrace.lake.dimension_table import held
+from headrace.lake.dimension_table import load_rows
 from headrace.log import MemoryLog, Message
 from headrace.plan.build import build
 from headrace.read.catalog import Readable
@@ -145,7 +145,7 @@ ROW = st.fixed_dictionaries(
 def indexed(rows: list[dict[str, Any]]) -> DimensionIndex:
     columns = {field.name: arrow_type(field.type) for field in regions.schema}
     arrays = {name: pa.array([row[name] for row in rows], kind) for name, kind in columns.items()}
-    return DimensionIndex(held(regions, [pa.table(arrays)], "1"))
+    return DimensionIndex(load_rows(regions, [pa.table(arrays)], "1"))
 
 
 @given(st.lists(ROW, max_size=40, unique_by=lambda row: (row["name"], row["shop"], row["open"], row["since"])))

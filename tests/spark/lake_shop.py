@@ -10,7 +10,7 @@ from headrace.clock import MINUTE
 from headrace.config import config
 from headrace.lake.imports import positions
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.plan.build import build
 from headrace.spark.archive.component import Archiving
 from headrace.spark.late.component import LateLanes
@@ -41,7 +41,7 @@ class Shop:
         lanes._follow_runs()
         for publication in lanes._lanes.values():
             lane = publication.lane
-            done = positions(look(self.config, lane.tile_set.stream)[SILVER])
+            done = positions(find_tables(self.config, lane.tile_set.stream)[SILVER])
             lane.checkpoint.parent.mkdir(parents=True, exist_ok=True)
             lane.checkpoint.write_text(json.dumps(done))
         lanes.stop()

@@ -10,13 +10,13 @@ import pytest
 
 from headrace.machine import find_java
 from headrace.spark import classes
-from headrace.spark.classes import keeping, kept, stable_home, starting
+from headrace.spark.classes import classes_file, keeping, stable_home, starting
 
 
 def test_each_java_has_its_own_file():
     java = find_java()
     others = [dataclasses.replace(java, version="99"), dataclasses.replace(java, home=Path("elsewhere"))]
-    assert len({kept(each) for each in (java, *others)}) == 3
+    assert len({classes_file(each) for each in (java, *others)}) == 3
 
 
 def test_without_kept_classes_a_session_starts_as_always():
@@ -47,18 +47,18 @@ def installed(tmp_path, monkeypatch):
 def test_environments_that_share_the_files_of_pyspark_share_its_classes(installed, tmp_path):
     java = find_java()
     first = installed("first")
-    assert tmp_path not in kept(java).parents, "nobody shares them yet"
+    assert tmp_path not in classes_file(java).parents, "nobody shares them yet"
     installed("second", files_of=first)
-    shared = kept(java)
+    shared = classes_file(java)
     assert shared.is_relative_to(tmp_path / "cache")
     installed("third", files_of=first)
-    assert kept(java) == shared
+    assert classes_file(java) == shared
 
 
 def test_shared_classes_outlive_the_environment_they_were_made_in(installed):
     first = installed("first")
     installed("second", files_of=first)
-    home = stable_home(kept(find_java()))
+    home = stable_home(classes_file(find_java()))
     assert (home / "jars" / "spark-core_2.13-1.jar").samefile(first / "jars" / "spark-core_2.13-1.jar")
     assert (home / "bin").is_dir()
 
@@ -66,12 +66,12 @@ def test_shared_classes_outlive_the_environment_they_were_made_in(installed):
 def test_classes_that_no_environment_uses_any_more_are_removed(installed, tmp_path):
     first, java = installed("first"), find_java()
     second = installed("second", files_of=first)
-    left = stable_home(kept(java))
+    left = stable_home(classes_file(java))
     for gone in (first, second):
         shutil.rmtree(gone)
     third = installed("third")
     installed("fourth", files_of=third)
-    assert stable_home(kept(java)).is_dir()
+    assert stable_home(classes_file(java)).is_dir()
     assert not left.exists()
 
 
@@ -79,7 +79,7 @@ def test_classes_that_no_environment_uses_any_more_are_removed(installed, tmp_pa
 def test_a_session_starts_from_kept_classes(spark):
     from pyspark import SparkContext
 
-    file = kept(find_java())
+    file = classes_file(find_java())
     assert file.is_file(), "run `headrace prepare` first, as `make test` does"
     mapped = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
     assert str(file) in mapped

@@ -12,7 +12,7 @@ import pytest
 import headrace as hr
 from headrace.define.dimension import value_at
 from headrace.errors import DataError
-from headrace.lake.dimension_table import DimensionTable, held
+from headrace.lake.dimension_table import DimensionTable, load_rows
 from headrace.read.dimension_index import DimensionIndex
 from headrace.spark.dimension import FEW, attach_dimension
 from headrace.types.field_types import arrow_type
@@ -48,7 +48,7 @@ COLUMNS = {
 def table_of(rows: list[dict[str, Any]]) -> DimensionTable:
     kinds = {field.name: arrow_type(field.type) for field in shops.schema}
     arrays = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    return held(shops, [pa.table(arrays)], "1")
+    return load_rows(shops, [pa.table(arrays)], "1")
 
 
 def some_rows(chance: random.Random, versions: int) -> list[dict[str, Any]]:

@@ -135,7 +135,7 @@ def test_a_store_whose_process_was_killed_is_looked_at_and_used_on(tmp_path):
         "filled(LmdbStore(sys.argv[1])); os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9
-    assert damage.look(tmp_path) > 100
+    assert damage.check_rows(tmp_path) > 100
     with LmdbStore(tmp_path, mend=True) as store:
         assert (total(store), store.position(TOPIC)) == (100, {0: 100})
 

@@ -15,7 +15,7 @@ from headrace.store import Materialiser, MemoryStore
 from headrace.testing import FakeClock
 from headrace.tiles.changelog import ProgressRow, TileRow
 from headrace.tiles.changelog_format import encode
-from headrace.tiles.latency import SHARES, told
+from headrace.tiles.latency import SHARES, summarize_latency
 
 TOPIC = "changelog.cards"
 
@@ -58,14 +58,14 @@ def test_how_long_events_took_is_told_step_by_step_of_the_run_that_serves():
     filler = Materialiser(log, MemoryStore(), [TOPIC], clock=FakeClock(15_000))
     filler.latency[TOPIC].run = "r1"
     assert filler.step() == 2
-    found = told(filler.latency.values(), 15_000)
+    found = summarize_latency(filler.latency.values(), 15_000)
     assert {step: {round(value) for value in each.values()} for step, each in found.items()} == {
         "happened_to_arrival": {6},
         "arrival_to_emitted": {2},
         "emitted_to_servable": {3},
         "arrival_to_servable": {5},
     }
-    assert told(filler.latency.values(), 10 * MINUTE)["arrival_to_servable"] == dict.fromkeys(SHARES)
+    assert summarize_latency(filler.latency.values(), 10 * MINUTE)["arrival_to_servable"] == dict.fromkeys(SHARES)
 
 
 def test_another_materialiser_goes_on_at_the_stores_position(log):

@@ -7,7 +7,7 @@ import pytest
 import headrace as hr
 from headrace.errors import DataError, ProjectError, UsageError
 from headrace.plan.build import build
-from headrace.training.feature_columns import FeatureColumns, asked, refuse_clashes
+from headrace.training.feature_columns import FeatureColumns, refuse_clashes, resolve_features
 from headrace.types.field_types import String
 
 clicks = hr.stream("clicks", fields={"user": str, "shop": str, "n": int, "at": hr.Timestamp}, event_time="at")
@@ -39,13 +39,13 @@ def names(found: FeatureColumns) -> dict[str, list[str]]:
 
 
 def test_a_view_has_all_its_features_under_their_own_names():
-    found = asked(plan, ["users"])
+    found = resolve_features(plan, ["users"])
     assert (found.name, found.feature_set, names(found)) == ("users", None, {"users": ["clicks", "total"]})
     assert dict(found.picked) == {"clicks": "clicks", "total": "total"}
 
 
 def test_of_views_behind_on_demand_features_only_what_functions_take_is_read():
-    found = asked(plan, ["habits"])
+    found = resolve_features(plan, ["habits"])
     assert names(found) == {"users": ["clicks", "total"], "shops": ["clicks"]}
     assert dict(found.columns) == {
         ("users", "clicks"): "users.clicks",
@@ -56,40 +56,40 @@ def test_of_views_behind_on_demand_features_only_what_functions_take_is_read():
 
 
 def test_an_on_demand_feature_behind_another_is_computed_and_not_shown():
-    found = asked(plan, ["little"])
+    found = resolve_features(plan, ["little"])
     assert list(found.picked) == ["total", "both"]
     assert [made.name for made in found.on_demands] == ["over", "both"]
     assert names(found) == {"users": ["total"], "shops": ["clicks"]}
 
 
 def test_several_names_give_the_columns_of_all_in_order_and_what_is_named_twice_once():
-    found = asked(plan, ["little", "users"])
+    found = resolve_features(plan, ["little", "users"])
     assert list(found.picked) == ["total", "both", "clicks"]
     assert found.name == "little+users"
 
 
 def test_two_features_of_one_name_are_refused_with_both_views():
     with pytest.raises(DataError) as refused:
-        asked(plan, ["users", "busy"])
+        resolve_features(plan, ["users", "busy"])
     assert refused.value.code == "duplicate-name"
     assert refused.value.got == "users.clicks and shops.clicks"
 
 
 def test_what_is_not_there_is_refused_with_the_closest_name():
     with pytest.raises(ProjectError) as refused:
-        asked(plan, ["habit"])
+        resolve_features(plan, ["habit"])
     assert refused.value.hint == "Did you mean 'habits'?"
 
 
 def test_nothing_named_means_the_only_one_there_is_and_is_refused_among_several():
-    assert asked(build([users]), []).name == "users"
-    assert asked(build([users, hr.feature_set("one", [shops])]), []).name == "one"
+    assert resolve_features(build([users]), []).name == "users"
+    assert resolve_features(build([users, hr.feature_set("one", [shops])]), []).name == "one"
     with pytest.raises(UsageError, match="not said which features"):
-        asked(plan, [])
+        resolve_features(plan, [])
 
 
 def test_keys_have_the_types_of_their_views_and_one_column_of_two_types_is_refused():
-    assert dict(asked(plan, ["habits"]).key_types) == {"user": String(), "shop": String()}
+    assert dict(resolve_features(plan, ["habits"]).key_types) == {"user": String(), "shop": String()}
     visits = hr.stream("visits", fields={"shop": int, "at": hr.Timestamp}, event_time="at")
     other = hr.view("other", visits, by="shop", features={"x": hr.count(over="1h")})
     with pytest.raises(DataError, match="two types") as refused:
@@ -109,16 +109,16 @@ def test_keys_have_the_types_of_their_views_and_one_column_of_two_types_is_refus
 )
 def test_a_column_with_the_name_of_a_feature_is_refused_with_which(columns, told):
     with pytest.raises(DataError) as refused:
-        refuse_clashes(asked(plan, ["habits"]), columns, ("split",))
+        refuse_clashes(resolve_features(plan, ["habits"]), columns, ("split",))
     assert (refused.value.code, refused.value.got) == ("duplicate-name", told)
 
 
 @pytest.mark.parametrize("columns", [["a", "A"], ["a", "a"], ["a`b"]])
 def test_columns_that_spark_cannot_tell_apart_are_refused(columns):
     with pytest.raises(DataError) as refused:
-        refuse_clashes(asked(plan, ["habits"]), columns, ())
+        refuse_clashes(resolve_features(plan, ["habits"]), columns, ())
     assert refused.value.code == "bad-spine"
 
 
 def test_a_spine_of_its_own_names_is_fine():
-    refuse_clashes(asked(plan, ["habits"]), ["user", "shop", "t", "limit"], ("split", "weight"))
+    refuse_clashes(resolve_features(plan, ["habits"]), ["user", "shop", "t", "limit"], ("split", "weight"))

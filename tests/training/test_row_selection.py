@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.clock import micros
 from headrace.errors import DataError, DefinitionError, UsageError
-from headrace.training.request import wish, wish_of
+from headrace.training.request import read_request, wish_of
 from headrace.training.row_selection import Split, chance, downsample, moments_of, rate_of, split
 
 NEW_YEAR = "2026-01-01T00:00:00Z"
@@ -124,7 +124,7 @@ def test_the_chance_of_a_row_depends_on_the_seed_and_on_what_for():
     ],
 )
 def test_a_manifest_keeps_a_wish_whole(asked):
-    made = wish(**asked)
+    made = read_request(**asked)
     assert wish_of(made.as_json()) == made
 
 
@@ -134,12 +134,12 @@ def test_a_manifest_keeps_a_wish_whole(asked):
 )
 def test_a_wish_that_cannot_be_granted_is_refused(asked):
     with pytest.raises(UsageError):
-        wish(**{"features": "a"} | asked)
+        read_request(**{"features": "a"} | asked)
 
 
 def test_a_definition_stands_for_its_name():
     class Named:
         name = "fraud"
 
-    assert wish(Named()).features == ("fraud",)
-    assert wish(None).features == ()
+    assert read_request(Named()).features == ("fraud",)
+    assert read_request(None).features == ()

@@ -11,9 +11,9 @@ import pytest
 import headrace as hr
 from headrace.clock import micros, parse_timestamp
 from headrace.errors import DataError
-from headrace.training.build import _chosen
+from headrace.training.build import _sample_rows
 from headrace.training.feature_columns import FeatureColumns
-from headrace.training.request import wish
+from headrace.training.request import read_request
 from headrace.training.spine_columns import SpineColumn, typed
 from headrace.training.spine_facts import facts, projection, questions
 from headrace.types.field_types import Boolean, Float, Integer, String, Timestamp, type_of
@@ -127,10 +127,10 @@ def test_one_pass_says_what_a_spine_is_known_by_whatever_the_order_of_its_rows(s
     rows = [(f"u{n}", datetime(2026, 1, 1, 0, n, tzinfo=UTC), n if n else None) for n in range(30)]
     schema = "user STRING, t TIMESTAMP, label INT"
     frame = spark.createDataFrame(rows, schema)
-    _, found, _ = looked_at(frame, wish("users"))
+    _, found, _ = looked_at(frame, read_request("users"))
     assert (found.rows, found.first, found.last) == (30, micros(rows[0][1]), micros(rows[-1][1]))
     again = [
-        looked_at(other, wish("users"))[1].fingerprint
+        looked_at(other, read_request("users"))[1].fingerprint
         for other in (
             spark.createDataFrame(rows[::-1], schema).repartition(5),
             spark.createDataFrame([*rows[:-1], (*rows[-1][:2], 77)], schema),
@@ -149,7 +149,7 @@ def test_columns_of_text_get_the_type_that_all_their_cells_have_the_shape_of(spa
     names = ["whole", "padded", "share", "flag", "nothing", "power", "long", "text"]
     schema = ", ".join(f"{name} STRING" for name in ["user", "t", *names])
     frame = spark.createDataFrame([("u", "2026-01-01T00:00:00Z", *row) for row in rows], schema)
-    needed, found, kinds = looked_at(frame, wish("users", downsample_by="flag=false:0.5"), text=True)
+    needed, found, kinds = looked_at(frame, read_request("users", downsample_by="flag=false:0.5"), text=True)
     made = frame.selectExpr(*projection(needed, found, kinds))
     assert dict(made.dtypes) == {
         "user": "string",
@@ -170,15 +170,17 @@ def test_rows_are_chosen_by_what_they_are_however_they_are_spread(spark):
     frame = spark.range(20_000).selectExpr(
         "concat('u', id % 4000) AS user", "timestamp_micros(id * 1000000) AS t", "id % 10 = 0 AS label"
     )
-    asked = wish("users", sample=0.5, downsample_by="label=false:0.2", split_by="0.6,0.4", seed=3)
+    asked = read_request("users", sample=0.5, downsample_by="label=false:0.2", split_by="0.6,0.4", seed=3)
     _, found, _ = looked_at(frame, asked)
 
     def chosen(given: Any, how: Any = asked) -> list[Any]:
-        return sorted(_chosen(given, ASKED, how, found).collect())
+        return sorted(_sample_rows(given, ASKED, how, found).collect())
 
     rows = chosen(frame.repartition(1))
     assert rows == chosen(frame.repartition(7, "label"))
-    assert rows != chosen(frame, wish("users", sample=0.5, downsample_by="label=false:0.2", split_by="0.6,0.4", seed=4))
+    assert rows != chosen(
+        frame, read_request("users", sample=0.5, downsample_by="label=false:0.2", split_by="0.6,0.4", seed=4)
+    )
     positive, negative = ([row for row in rows if row.label is which] for which in (True, False))
     assert 900 < len(positive) < 1_100
     assert 1_600 < len(negative) < 2_000

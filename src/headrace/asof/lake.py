@@ -69,7 +69,7 @@ class PastEvents:
         DataError
             When days that a value needs were forgotten.
         """
-        return cls(view, _known(silver, view, moments, keys, arrived_by) if moments else ())
+        return cls(view, _known_events(silver, view, moments, keys, arrived_by) if moments else ())
 
     def _noted(self, events: Iterable[tuple[Event, bool]]) -> Iterator[Event]:
         for event, late in events:
@@ -82,7 +82,7 @@ class PastEvents:
         return _answered(self.view, self.held, asked)
 
 
-def _known(
+def _known_events(
     silver: LakeTable, view: View, moments: Sequence[int], keys: Collection[Key] | None, arrived_by: int | None
 ) -> Iterator[tuple[Event, bool]]:
     """The events that count in a value at one of the moments and had arrived by the last, or by another."""
@@ -90,7 +90,7 @@ def _known(
     refuse_forgotten(silver, view, first)
     low, high = reach([view], first, last)
     for uri in silver.files(silver.shape.day_of, [(low, high - 1)]):
-        yield from _events(_chosen(silver, uri, view, keys, low, last if arrived_by is None else arrived_by), view)
+        yield from _events(_select_rows(silver, uri, view, keys, low, last if arrived_by is None else arrived_by), view)
 
 
 def values_at(silver: LakeTable, view: View, key: Key, t: int) -> tuple[dict[str, Any], bool]:
@@ -146,7 +146,7 @@ def _answered(view: View, held: Mapping[Key, list[Event]], asked: Sequence[Asked
     }
 
 
-def _chosen(silver: LakeTable, uri: str, view: View, keys: Collection[Key] | None, low: int, t: int) -> pa.Table:
+def _select_rows(silver: LakeTable, uri: str, view: View, keys: Collection[Key] | None, low: int, t: int) -> pa.Table:
     """The rows of a file that may count: of keys as far as they are told by single columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -156,7 +156,7 @@ def _chosen(silver: LakeTable, uri: str, view: View, keys: Collection[Key] | Non
     moment = pa.timestamp("us", tz="UTC")
     happened = pc.field(silver.shape.day_of)
     wanted = (happened >= pa.scalar(low, moment)) & (pc.field("_arrived_at") <= pa.scalar(t, moment))
-    for part in () if keys is None else _among(view, keys):
+    for part in () if keys is None else _key_filter(view, keys):
         wanted = wanted & part
     if view.stream.late != "update":
         wanted = wanted & ~pc.field("_late")
@@ -166,7 +166,7 @@ def _chosen(silver: LakeTable, uri: str, view: View, keys: Collection[Key] | Non
         return pq.read_table(path, columns=chosen, filters=wanted, filesystem=files, partitioning=None)
 
 
-def _among(view: View, keys: Collection[Key]) -> Iterator[pc.Expression]:
+def _key_filter(view: View, keys: Collection[Key]) -> Iterator[pc.Expression]:
     """That each column of the key is one of those asked for; of one that is computed, nothing."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -66,7 +66,7 @@ def answers(asked: AsOfQuery, events: EventColumns, moments: QueryMoments) -> li
     ]
     by = np.lexsort((moments.times, moments.keys))
     parts: list[list[pa.Array]] = [[] for _ in asked.features]
-    for rows, chosen in _chosen(asked, timeline, events, moments, by):
+    for rows, chosen in _split_moments(asked, timeline, events, moments, by):
         keys, t = moments.keys[rows], moments.times[rows]
         windows: dict[Window, RowRanges] = {}
         for place, wanted in enumerate(asked.features):
@@ -85,7 +85,7 @@ def answers(asked: AsOfQuery, events: EventColumns, moments: QueryMoments) -> li
     ]
 
 
-def _chosen(
+def _split_moments(
     asked: AsOfQuery, timeline: Timeline, events: EventColumns, moments: QueryMoments, by: Array
 ) -> Iterator[tuple[Array, RowRanges]]:
     """Moments in parts, and of each which events were known."""

@@ -87,7 +87,7 @@ def named(loaded: Project, given: Sequence[str]) -> tuple[Stream, tuple[str, ...
     return found[0], tuple(dict.fromkeys(ids))
 
 
-def wanted(
+def select_letters(
     ids: tuple[str, ...], *, verdict: str | None = None, reason: str | None = None, since: str | None = None
 ) -> LetterSelection:
     """The letters that names and options mean."""
@@ -120,7 +120,7 @@ def brief(letter: DeadLetter) -> dict[str, Any]:
     }
 
 
-def whole(letter: DeadLetter) -> dict[str, Any]:
+def letter_json(letter: DeadLetter) -> dict[str, Any]:
     """A letter with all it has; bytes that are not UTF-8 are under `..._base64`."""
     from headrace.cli.tail import as_object
     from headrace.log.record import Record
@@ -129,7 +129,7 @@ def whole(letter: DeadLetter) -> dict[str, Any]:
     return brief(letter) | as_object(record)
 
 
-def now(made: ReplayRecord) -> dict[str, Any]:
+def current_verdict(made: ReplayRecord) -> dict[str, Any]:
     """What admission says of a letter today."""
     judged = made.judgement
     return {"verdict": judged.verdict, "reason": judged.reason, "lane": judged.lane, "replayable": made.good}

@@ -59,7 +59,7 @@ def list_letters(
     with dead_letter_text.opened(path, env) as opened:
         for declared in dead_letter_text.streams(opened.project, stream):
             there = opened.letters(declared, values=False)
-            chosen = choose(there, dead_letter_text.wanted((), **filters))
+            chosen = choose(there, dead_letter_text.select_letters((), **filters))
             counts = [{"verdict": v, "reason": r, "letters": n} for v, r, n in reasons(chosen)]
             shown_letters = [dead_letter_text.brief(letter) for letter in chosen[-limit:]]
             told[declared.name] = {"total": len(there), "matching": len(chosen), "reasons": counts}
@@ -91,19 +91,25 @@ def _show_list(name: str, held: dict[str, Any]) -> None:
 def show_letter(given: tuple[str, ...], path: Path | None, env: str | None, raw: bool, as_json: bool) -> None:
     """Show one dead letter, and what admission says of it now."""
     from headrace.clock import SystemClock
-    from headrace.ingest.dead_letters.replay_record import again
+    from headrace.ingest.dead_letters.replay_record import build_replay
     from headrace.ingest.dead_letters.selection import choose
 
     with dead_letter_text.opened(path, env) as opened:
         declared, ids = dead_letter_text.named(opened.project, given)
         if len(ids) != 1:
             raise UsageError("bad-usage", "Name one letter, as PARTITION/OFFSET.", got=shown(" ".join(given)))
-        (letter,) = choose(opened.letters(declared, values=True), dead_letter_text.wanted(ids))
-        now = again(letter, declared, now=SystemClock().now(), read=opened.reader(declared))
+        (letter,) = choose(opened.letters(declared, values=True), dead_letter_text.select_letters(ids))
+        now = build_replay(letter, declared, now=SystemClock().now(), read=opened.reader(declared))
     if raw:
         click.echo(letter.value or b"", nl=False)
     elif as_json:
-        data_json({"stream": declared.name, **dead_letter_text.whole(letter), "now": dead_letter_text.now(now)})
+        data_json(
+            {
+                "stream": declared.name,
+                **dead_letter_text.letter_json(letter),
+                "now": dead_letter_text.current_verdict(now),
+            }
+        )
     else:
         _show(declared.name, letter, now)
 
@@ -155,7 +161,7 @@ def replay_letters(
         bar("replaying") as advance,
     ):
         declared, ids = dead_letter_text.named(opened.project, given)
-        wanted = dead_letter_text.restricted(dead_letter_text.wanted(ids, **more), every=every)
+        wanted = dead_letter_text.restricted(dead_letter_text.select_letters(ids, **more), every=every)
         if file is not None and len(ids) != 1:
             raise UsageError("bad-usage", "--value mends the one letter that is named.", got=shown(" ".join(ids)))
         value, topics = None if file is None else file.read(), opened.topics(declared)
@@ -199,7 +205,7 @@ def drop_letters(
 
     with dead_letter_text.opened(path, env) as opened, locked(names(opened.project.config)):
         declared, ids = dead_letter_text.named(opened.project, given)
-        wanted = dead_letter_text.restricted(dead_letter_text.wanted(ids, **filters), every=every)
+        wanted = dead_letter_text.restricted(dead_letter_text.select_letters(ids, **filters), every=every)
         chosen = choose(opened.letters(declared, values=False), wanted)
         if chosen and not yes and not _agreed(len(chosen), declared.name):
             talk("Nothing was dropped.")

@@ -26,7 +26,7 @@ def command(path: Path | None, env: str | None, everything: bool) -> None:
     from headrace.supervisor import up as running
 
     loaded = config.load(path, env=env)
-    ended = running.down(state_folder.place(loaded))
+    ended = running.down(state_folder.find_state_folder(loaded))
     talk(f"Ended {show_count(ended, 'process', 'processes')}." if ended else "Nothing was running.")
     if everything:
         for name in services.stop(loaded):

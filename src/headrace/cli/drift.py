@@ -57,7 +57,7 @@ def command(
         html.write_text(page(loaded.config.name, found), encoding="utf-8")
         talk(f"Written to {html}.")
     if as_json:
-        data_json([told(each) for each in found])
+        data_json([version_json(each) for each in found])
     else:
         show(found)
     return 1 if any(incident.state == "open" for each in found for incident in each.incidents) else 0
@@ -65,7 +65,7 @@ def command(
 
 def watched(loaded: Project, models: tuple[Model, ...]) -> list[WatchedVersion]:
     """Every version of some models, as it stands; a model without a version is left out with a word on stderr."""
-    from headrace.evaluation.drift_watch import has_version, watch
+    from headrace.evaluation.drift_watch import find_versions, has_version
     from headrace.topics import open_log
 
     plan, registry = loaded.plan(), _registry(loaded)
@@ -73,7 +73,7 @@ def watched(loaded: Project, models: tuple[Model, ...]) -> list[WatchedVersion]:
         if not has_version(registry, model):
             talk(f"Model {model.name!r} has no version yet, and is left out: see `headrace model add`.")
     with open_log(loaded.config) as log:
-        return [each for model in models for each in watch(plan, loaded.config, log, registry, model)]
+        return [each for model in models for each in find_versions(plan, loaded.config, log, registry, model)]
 
 
 def _registry(loaded: Project) -> ModelRegistry:
@@ -117,7 +117,7 @@ def _show_incidents(incidents: list[dict[str, Any]]) -> None:
         talk(f"\n{older} not shown: `headrace incidents list --all` lists them, and --json has them.")
 
 
-def told(each: WatchedVersion) -> dict[str, Any]:
+def version_json(each: WatchedVersion) -> dict[str, Any]:
     """A version as JSON has it."""
     from headrace.clock import show_time
     from headrace.evaluation.alerts import as_json
@@ -147,7 +147,7 @@ def show(found: list[WatchedVersion]) -> None:
     if not found:
         talk("No version has made predictions that are in the lake.")
     for each in found:
-        said = told(each)
+        said = version_json(each)
         data(f"{said['model']} version {said['version']}: {show_count(said['windows'], 'window')} to {said['to']}")
         watched = [name for name, series in said["series"].items() if series["watched"]]
         left = {series["reason"] for series in said["series"].values() if not series["watched"]}

@@ -49,7 +49,7 @@ def command(
     chosen = _chosen(loaded, label)
     if strays and no_look:
         raise UsageError("bad-usage", "--strays reads the lake, and --no-look does not.", hint="Leave one of them out.")
-    found = {} if no_look else _look(loaded, chosen, strays=strays)
+    found = {} if no_look else _update_figures(loaded, chosen, strays=strays)
     begin = None if since is None else options.since_when(since)
     told = [report(each, Cells(loaded.config, each), begin) | found.get(each.name, {}) for each in chosen]
     if html is not None:
@@ -71,7 +71,7 @@ def _chosen(loaded: Project, name: str | None) -> tuple[Label, ...]:
     return loaded.labels if name is None else (loaded.plan().label(name),)
 
 
-def _look(loaded: Project, chosen: tuple[Label, ...], *, strays: bool) -> dict[str, dict[str, Any]]:
+def _update_figures(loaded: Project, chosen: tuple[Label, ...], *, strays: bool) -> dict[str, dict[str, Any]]:
     """Bring figures up to what the lake knows; if that is asked for, the labels of each that name no prediction."""
     from headrace.batch import session_of
     from headrace.clock import SystemClock

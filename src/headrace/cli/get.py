@@ -72,7 +72,7 @@ def command(view: str, key: tuple[str, ...], path: Path | None, env: str | None,
     if request and at is not None:
         hint = "Ask for its views one by one, or leave out --at."
         raise UsageError("bad-usage", "Values of a past moment take no request values.", got=found.name, hint=hint)
-    where = state_folder.place(loaded.config)
+    where = state_folder.find_state_folder(loaded.config)
 
     tls = trusting(loaded.config.serve.certificate)
     with contextlib.closing(Asking(lambda: state_folder.serve_url(where), tls)) as asking:

@@ -83,7 +83,7 @@ def command(source: str, stream: str, path: Path | None, env: str | None, as_jso
     ):
         shown_progress = count.counting(progress)
         done = run_import(loaded.config, declared, wish, folder, dry=wishes["dry"], progress=shown_progress)
-    tell(done, declared.name, source, time.monotonic() - began, dry=wishes["dry"], as_json=as_json)
+    report_import(done, declared.name, source, time.monotonic() - began, dry=wishes["dry"], as_json=as_json)
     return DEAD_EXIT if wishes["strict"] and dead(done) else 0
 
 
@@ -158,7 +158,7 @@ def dead(done: Imported) -> int:
     return sum(done.verdicts[verdict] for verdict in DEAD)
 
 
-def tell(done: Imported, stream: str, source: str, seconds: float, *, dry: bool, as_json: bool) -> None:
+def report_import(done: Imported, stream: str, source: str, seconds: float, *, dry: bool, as_json: bool) -> None:
     """Say what was done: the counts on stdout, the rest on stderr."""
     if done.before:
         talk(f"Imported before, and left as they are: {show_count(done.before, 'row')}.")

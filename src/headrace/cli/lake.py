@@ -42,12 +42,12 @@ def _opened(
     """The tables of a stream, or of all: those of predictions too."""
     from headrace import project
     from headrace.define.stream import find_stream
-    from headrace.lake.location import look
+    from headrace.lake.location import find_tables
 
     loaded = project.load(path, env)
     known = [stage.stream for stage in loaded.plan().admissions]
     chosen = known if stream is None else [find_stream(known, stream)]
-    return loaded, [(each, look(loaded.config, each)) for each in chosen]
+    return loaded, [(each, find_tables(loaded.config, each)) for each in chosen]
 
 
 @command.command("ls")

@@ -40,12 +40,12 @@ def from_lake(project: Project, stream: Stream) -> Gathered | None:
     from headrace.codec.registry.ids import registry_of
     from headrace.config.config import names
     from headrace.lake.layout import BRONZE
-    from headrace.lake.location import look
+    from headrace.lake.location import find_tables
     from headrace.lateness.delays import Delays
     from headrace.lateness.lake import newest, read
     from headrace.meaning.verdict import reader
 
-    bronze = look(project.config, stream).get(BRONZE)
+    bronze = find_tables(project.config, stream).get(BRONZE)
     if bronze is None or not bronze.files():
         return None
     delays = Delays()

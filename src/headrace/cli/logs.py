@@ -33,7 +33,7 @@ def command(name: str | None, path: Path | None, env: str | None, follow: bool, 
     from headrace.supervisor import services
 
     loaded = config.load(path, env=env)
-    where = state_folder.place(loaded)
+    where = state_folder.find_state_folder(loaded)
     processes = (state_folder.read_status(where) or {}).get("processes") or ("spark", "serve")
     every = {known: where.log(known) for known in processes} | services.logs(loaded)
     every["supervisor"] = where.log("supervisor")

@@ -29,12 +29,12 @@ def command(again: bool) -> None:
     from headrace.config.config import names
     from headrace.log.record import Message
     from headrace.machine import find_java
-    from headrace.spark.classes import kept
+    from headrace.spark.classes import classes_file
     from headrace.spark.rehearsal import rehearse
     from headrace.topics import create as create_topics
     from headrace.topics import open_log, topics
 
-    done = kept(find_java())
+    done = classes_file(find_java())
     if done.is_file() and not again:
         data(str(done))
         return

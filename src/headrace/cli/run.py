@@ -114,11 +114,11 @@ def _run(path: Path | None, env: str | None, name: str, module: str, **chosen: A
 def _load(path: Path | None, env: str | None, name: str) -> Project:
     """Load the project for one of its processes, and leave behind what that runs."""
     from headrace import project
-    from headrace.processes.state_folder import place
+    from headrace.processes.state_folder import find_state_folder
     from headrace.supervisor.plan_record import record_plan
 
     loaded = project.load(path, env)
-    record_plan(place(loaded.config), name, loaded.plan())
+    record_plan(find_state_folder(loaded.config), name, loaded.plan())
     return loaded
 
 

@@ -77,12 +77,12 @@ def command(stream: str, file: str, path: Path | None, env: str | None, as_json:
         create(log, topics(loaded.plan(), names(loaded.config), loaded.config.log.partitions))
         with interruption:
             done = send(given, declared, log, topic, wish=wish, pace=pace, progress=progress)
-    tell(done, declared, topic, time.monotonic() - began, as_json=as_json)
+    report_send(done, declared, topic, time.monotonic() - began, as_json=as_json)
     if interruption.has_come():
         raise click.Abort
 
 
-def tell(done: SendProgress, stream: Stream, topic: str, seconds: float, *, as_json: bool) -> None:
+def report_send(done: SendProgress, stream: Stream, topic: str, seconds: float, *, as_json: bool) -> None:
     """Say what was done."""
     for fault in done.faults:
         talk(f"left out: {fault.place}: {fault.reason} (got {fault.got})")

@@ -58,7 +58,7 @@ def command(
         found = audit(plan, loaded.config, log, begin, end, views=_views(plan, views))
     told = found.as_json()
     if trained is not None:
-        told["trained"] = _beside(loaded, found, trained)
+        told["trained"] = _compare_freshness(loaded, found, trained)
     if html is not None:
         from headrace.skew.page import page
 
@@ -71,7 +71,7 @@ def command(
     return 1 if told["causes"]["defect"] else 0
 
 
-def _beside(loaded: Project, found: Audit, folder: Path) -> dict[str, Any]:
+def _compare_freshness(loaded: Project, found: Audit, folder: Path) -> dict[str, Any]:
     """How old values were in a training set, and what is to be said of it."""
     from headrace.skew.freshness import Profile, warning
     from headrace.training.freshness import trained_ages

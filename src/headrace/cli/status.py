@@ -39,7 +39,7 @@ def command(path: Path | None, env: str | None, as_json: bool) -> int:
 
     loaded, now = config.load(path, env=env), SystemClock().now()
     with open_log(loaded) as log:
-        found = report(loaded, state_folder.place(loaded), log, now, lambda: project.load(path, env).plan())
+        found = report(loaded, state_folder.find_state_folder(loaded), log, now, lambda: project.load(path, env).plan())
     if as_json:
         data_json(found)
     else:
@@ -58,7 +58,7 @@ def show(found: ProjectReport, now: int) -> None:
     for name, stream in found.streams.items():
         data(f"\nstream {name}: {_counts(stream)}")
     for name, kept in found.lake.items():
-        data(f"lake {name}: {_kept(kept)}")
+        data(f"lake {name}: {_archive_report(kept)}")
     for name, tiles in found.tile_sets.items():
         data(f"tiles {name}: {_tiles(tiles)}")
     for name, view in found.views.items():
@@ -92,7 +92,7 @@ def _counts(stream: StreamStatus) -> str:
     return f"{stream.read:,} read ({verdicts or 'none'}), {stream.rate_per_s:,.1f}/s, {lag}"
 
 
-def _kept(kept: ArchiveProgress) -> str:
+def _archive_report(kept: ArchiveProgress) -> str:
     """What the archive has put into the lake; its counts are exact."""
     known = (("duplicate", "duplicates"), ("late", "late"))
     parts = [f"{kept.verdicts[verdict]:,} {name}" for verdict, name in known if kept.verdicts.get(verdict)]

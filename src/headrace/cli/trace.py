@@ -89,7 +89,8 @@ def _show(event_id: str, stream: str, told: dict[str, Any]) -> None:
         data("")
         line(f"tile {tile['tile']} of {tile['tiles']}, key {', '.join(map(str, tile['key']))}, lane {tile['lane']}")
         rows = [
-            [each["published_at"], each["run"], each["lane"], f"{each['version']}", _has(each)] for each in _of(tile)
+            [each["published_at"], each["run"], each["lane"], f"{each['version']}", _has(each)]
+            for each in _lane_rows(tile)
         ]
         table(("published", "run", "lane", "version", "has it"), rows)
     _show_predictions(told["predictions"])
@@ -97,7 +98,7 @@ def _show(event_id: str, stream: str, told: dict[str, Any]) -> None:
         data(f"training set {each['folder']} ({each['mode']}): {show_count(each['rows'], 'row')}")
 
 
-def _of(tile: dict[str, Any]) -> list[dict[str, Any]]:
+def _lane_rows(tile: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of the event's own lane."""
     return [each for each in tile["rows"] if each["lane"] == tile["lane"] or tile["lane"] == "late"]
 

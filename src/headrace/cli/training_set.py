@@ -65,7 +65,7 @@ def command(
         if_interrupted(lambda: "No training set was written."),
         bar("starting Spark") as advance,
         session_of(loaded, None, "training-set") as session,
-        _told(session, advance) as tell,
+        _show_progress(session, advance) as tell,
     ):
         told = make(loaded, folder, session, tell)
     _show(told, out, time.monotonic() - began, as_json=as_json)
@@ -75,7 +75,7 @@ Make = Callable[["Project", Path, Any, Callable[[str], None]], dict[str, Any]]
 
 
 def _made(spine: str | None, asked: dict[str, Any]) -> Make:
-    from headrace.training.request import wish
+    from headrace.training.request import read_request
     from headrace.training.result import make
 
     if spine is None:
@@ -83,7 +83,7 @@ def _made(spine: str | None, asked: dict[str, Any]) -> Make:
         raise UsageError("bad-usage", "A training set needs a spine.", hint=hint)
     given = DEFAULTS | {name: value for name, value in asked.items() if value is not None}
     renamed = {"downsample": "downsample_by", "split": "split_by"}
-    wanted = wish(**{renamed.get(name, name): value for name, value in given.items()})
+    wanted = read_request(**{renamed.get(name, name): value for name, value in given.items()})
     return lambda loaded, folder, session, tell: make(loaded, wanted, spine, folder, session=session, tell=tell)
 
 
@@ -105,7 +105,7 @@ def _again(spine: str | None, folder: Path, asked: dict[str, Any]) -> Make:
 
 
 @contextlib.contextmanager
-def _told(session: Any, advance: Advance) -> Iterator[Callable[[str], None]]:
+def _show_progress(session: Any, advance: Advance) -> Iterator[Callable[[str], None]]:
     """Shows what is being done, and how many of Spark's tasks are."""
     from headrace.spark.training.spine import watched
 

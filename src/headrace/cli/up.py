@@ -66,7 +66,7 @@ def command(
     if detach:
         chosen = [] if port is None else ["--port", str(port)]
         again = stack.command("up", *chosen, path=path or loaded.config.root, env=loaded.config.env)
-        return running.detach(again, state_folder.place(loaded.config), talk)
+        return running.detach(again, state_folder.find_state_folder(loaded.config), talk)
     if sys.stderr.isatty():
         talk("Ctrl-C stops everything.")
     screen = Screen(names(loaded.config).topic(STATUS))

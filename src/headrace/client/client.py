@@ -27,7 +27,7 @@ from headrace.client.batch import KeyBatch, RequestValues, body_of, halves, list
 from headrace.client.connection import HttpRequest, Reply, Wire
 from headrace.client.dataframe import frame_of
 from headrace.client.event_json import line_of
-from headrace.client.retry import LOOK, READ, SEND, Patience, RetryClock, Safe, asked
+from headrace.client.retry import LOOK, READ, SEND, Patience, RetryClock, Safe, call_with_retries
 from headrace.client.score import Score, Scores, scores_of
 from headrace.client.score import body_of as score_body
 from headrace.clock import SECOND, duration
@@ -336,7 +336,7 @@ class Client:
         def attempt(seconds: float) -> Reply:
             return self._wire.exchange(request, seconds)
 
-        return asked(attempt, self.url, self._patience, safe, self._waiting)
+        return call_with_retries(attempt, self.url, self._patience, safe, self._waiting)
 
 
 def _whole_or_halves(ask: Callable[[KeyBatch], list[T]], piece: KeyBatch) -> list[T]:

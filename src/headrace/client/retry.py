@@ -56,7 +56,7 @@ SEND = Safe(frozenset({429, 507}), (ConnectionRefusedError, socket.gaierror))
 """Events: again only when surely nothing was taken."""
 
 
-def asked(
+def call_with_retries(
     attempt: Callable[[float], Reply], url: str, patience: Patience, safe: Safe, waiting: RetryClock | None = None
 ) -> Reply:
     """The answer of the first try that has one, or of the last.
@@ -71,7 +71,7 @@ def asked(
     >>> replies = iter([Reply(503, b"", "1"), Reply(200, b"{}")])
     >>> naps = []
     >>> calm = RetryClock(lambda: 0.5, naps.append, lambda: 0.0)
-    >>> asked(lambda _: next(replies), "http://here", Patience(1, 3, 10), READ, calm).status, naps
+    >>> call_with_retries(lambda _: next(replies), "http://here", Patience(1, 3, 10), READ, calm).status, naps
     (200, [1.025])
     """
     waiting = waiting or RetryClock()

@@ -39,7 +39,7 @@ def avro_text_of(given: Any, format: str, schema: Struct) -> str:
 
 
 def _read(path: str) -> str:
-    file = Path(path) if os.path.isabs(path) else _beside() / path
+    file = Path(path) if os.path.isabs(path) else _caller_folder() / path
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -49,7 +49,7 @@ def _read(path: str) -> str:
         ) from error
 
 
-def _beside() -> Path:
+def _caller_folder() -> Path:
     """The folder of the innermost caller outside Headrace."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

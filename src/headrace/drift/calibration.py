@@ -105,14 +105,16 @@ def too_short(windows: int, period: int) -> str | None:
     return None
 
 
-def chosen(name: str, residuals: Floats, budget: Budget, *, allowance: float, upward: bool) -> CalibratedDetector:
+def choose_detector(
+    name: str, residuals: Floats, budget: Budget, *, allowance: float, upward: bool
+) -> CalibratedDetector:
     """The most sensitive detector of a name that stays within its budget on the residuals of a reference period.
 
     Examples
     --------
     >>> noise = np.random.default_rng(7).normal(size=672)
-    >>> often = chosen("page-hinkley", noise, Budget(2.0, 3_600_000_000, 7), allowance=0.5, upward=False)
-    >>> seldom = chosen("page-hinkley", noise, Budget(0.02, 3_600_000_000, 7), allowance=0.5, upward=False)
+    >>> often = choose_detector("page-hinkley", noise, Budget(2.0, 3_600_000_000, 7), allowance=0.5, upward=False)
+    >>> seldom = choose_detector("page-hinkley", noise, Budget(0.02, 3_600_000_000, 7), allowance=0.5, upward=False)
     >>> often.detector.threshold < seldom.detector.threshold
     True
     """

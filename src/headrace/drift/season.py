@@ -123,7 +123,7 @@ def fitted(slots: Sequence[Slot], values: Sequence[float], floor: float) -> Fitt
     levels, scales = _levels(cells, numbers), _scales(cells, left, floor)
     if not known:
         levels[HOLIDAY], scales[HOLIDAY] = levels[SUNDAY], scales[SUNDAY]
-    return Fitted(_told(levels, scales, weekly), left / scales[days, hours])
+    return Fitted(_tables_json(levels, scales, weekly), left / scales[days, hours])
 
 
 class _Cells(NamedTuple):
@@ -185,7 +185,7 @@ def _spread(left: Floats) -> float:
     return float(_TO_SIGMA * np.median(np.abs(left - np.median(left))))
 
 
-def _told(levels: Floats, scales: Floats, weekly: bool) -> Baseline:
+def _tables_json(levels: Floats, scales: Floats, weekly: bool) -> Baseline:
     """The tables with the digits that count; without weekdays, one row is all."""
     rows = range(8) if weekly else range(1)
     told = [tuple(tuple(float(f"{x:.9g}") for x in table[row]) for row in rows) for table in (levels, scales)]

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from headrace.clock import HOUR
-from headrace.drift.calibration import Budget, Calibration, chosen, too_short
+from headrace.drift.calibration import Budget, Calibration, choose_detector, too_short
 from headrace.drift.detector import Detector
 from headrace.drift.season import CLIP, Baseline, Slot, fitted
 from headrace.drift.settings import WatchSettings
@@ -180,7 +180,7 @@ def calibrate(track: Track, settings: WatchSettings, *, rate: float) -> None:
     usual = float(np.median([scale for row in baseline.scales for scale in row]))
     allowance = min(MOST_ALLOWANCE, max(LEAST_ALLOWANCE, least / usual / 2))
     measure, _ = parts(track.name)
-    found = chosen(
+    found = choose_detector(
         settings.detector,
         residuals - center,
         Budget(rate, settings.length, _seed(settings.seed, track.name)),

@@ -20,13 +20,13 @@ from headrace.log.record import Message, Record
 from headrace.topics import ALERTS
 
 
-def tell(config: Config, log: Log, incidents: Iterable[Incident], faults: FaultPoints = NO_FAULTS) -> int:
+def publish_alerts(config: Config, log: Log, incidents: Iterable[Incident], faults: FaultPoints = NO_FAULTS) -> int:
     """Write what is new of incidents; how many alerts that were."""
     there = {record.key for record in _records(config, log)}
     new = [
         Message(json.dumps(alert(incident, what), separators=(",", ":")).encode(), key)
         for incident in incidents
-        for what in _what(incident)
+        for what in _alert_content(incident)
         if (key := f"{incident.id}/{what}".encode()) not in there
     ]
     if new:
@@ -36,7 +36,7 @@ def tell(config: Config, log: Log, incidents: Iterable[Incident], faults: FaultP
     return len(new)
 
 
-def told(config: Config, log: Log) -> list[dict[str, Any]]:
+def read_alerts(config: Config, log: Log) -> list[dict[str, Any]]:
     """All alerts that were written, in order."""
     return [json.loads(record.value) for record in _records(config, log) if record.value]
 
@@ -46,7 +46,7 @@ def _records(config: Config, log: Log) -> Iterator[Record]:
     return between(log, topic, {}, log.end_offsets(topic))
 
 
-def _what(incident: Incident) -> list[str]:
+def _alert_content(incident: Incident) -> list[str]:
     """What there is to tell of an incident."""
     found = ["opened"]
     found += ["recovered"] if incident.recovered is not None else []

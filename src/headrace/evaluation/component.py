@@ -17,9 +17,9 @@ from headrace.config.config import Config, models_folder, names, resolved
 from headrace.define.label import Label
 from headrace.drift.incident import Incident
 from headrace.errors import HeadraceError
-from headrace.evaluation.alerts import tell
+from headrace.evaluation.alerts import publish_alerts
 from headrace.evaluation.cells import Cells
-from headrace.evaluation.drift_watch import spread_table, under_way, watch, watched_models
+from headrace.evaluation.drift_watch import find_versions, spread_table, under_way, watched_models
 from headrace.evaluation.evaluation_pass import take_a_look
 from headrace.evaluation.report import overall
 from headrace.evaluation.webhook import Webhook
@@ -92,9 +92,9 @@ class Evaluating:
         found: list[Incident] = []
         try:
             for model in watched_models(self._plan, self._config):
-                for each in watch(self._plan, self._config, self._log, self._registry, model):
+                for each in find_versions(self._plan, self._config, self._log, self._registry, model):
                     found += each.incidents
-            tell(self._config, self._log, found)
+            publish_alerts(self._config, self._log, found)
         except HeadraceError as error:
             _logger.warning("nothing was looked at for drift: %s", error)
             return

@@ -97,7 +97,7 @@ def _labels_of(plan: Plan, model: Model) -> list[Label]:
     return [label for label in plan.labels if label.model.name == model.name]
 
 
-def watch(plan: Plan, config: Config, log: Log, registry: ModelRegistry, model: Model) -> list[WatchedVersion]:
+def find_versions(plan: Plan, config: Config, log: Log, registry: ModelRegistry, model: Model) -> list[WatchedVersion]:
     """Every version of a model that has made predictions."""
     table, cells = spread_table(plan, config, model), {each: Cells(config, each) for each in _labels_of(plan, model)}
     # What labels have not reached is left for later, and so are predictions that they were not joined with yet:

@@ -44,7 +44,7 @@ def estimate(sums: Sums) -> Figures:
     }
 
 
-def beside(sums: Sums, realised: Figures) -> Figures:
+def compare_estimates(sums: Sums, realised: Figures) -> Figures:
     """Each estimate with what came true, as far as it has, and how far off it was."""
     told = {}
     for name, value in estimate(sums).items():

@@ -18,7 +18,7 @@ from headrace.evaluation.cells import Cells, Restated
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.lake.completeness import complete_until
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look as tables_of
+from headrace.lake.location import find_tables as tables_of
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.spark.evaluation.outcomes import EvaluationTables, changes, labels_without, seen_now

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.clock import show_duration, show_time
 from headrace.define.label import BINARY, Label
 from headrace.evaluation.cells import Cells, Restated
-from headrace.evaluation.estimate import ASSUMES, beside
+from headrace.evaluation.estimate import ASSUMES, compare_estimates
 from headrace.evaluation.metrics import Figures, figures
 from headrace.meaning.sums import Sums, total
 from headrace.spark.evaluation.outcome_sums import CellKey
@@ -85,7 +85,7 @@ def _by(
 
 def _told(label: Label, sums: Sums, *, estimated: bool) -> Figures:
     told = figures(sums, label.kind)
-    return told | {"estimate": beside(sums, told)} if estimated and label.kind == BINARY else told
+    return told | {"estimate": compare_estimates(sums, told)} if estimated and label.kind == BINARY else told
 
 
 def _by_cell(history: Iterable[Restated]) -> dict[CellKey, list[Restated]]:

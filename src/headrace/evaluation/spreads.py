@@ -16,7 +16,7 @@ from headrace.errors import HeadraceError
 from headrace.evaluation.pass_table import SAID, SEEN, PassTable
 from headrace.lake.imports import positions
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.models.registry import ModelRegistry
 from headrace.spark.evaluation.outcomes import added_since
 from headrace.spark.evaluation.spreads import OffsetRange, merged, score_reference, spreads
@@ -48,7 +48,7 @@ class SpreadTable:
 
     def look(self, session: SparkSession, registry: ModelRegistry) -> int:
         """Take in the predictions that have come to the lake since the last look; how many windows they are in."""
-        silver = look(self._config, self._model.predictions).get(SILVER)
+        silver = find_tables(self._config, self._model.predictions).get(SILVER)
         if silver is None:
             return 0
         said, number = self._looks.seen(), self._looks.taken + 1

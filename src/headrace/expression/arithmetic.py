@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from headrace.expression.cast import DIGITS, cast, positive_zero, whole
+from headrace.expression.cast import DIGITS, cast, positive_zero, whole_part
 from headrace.expression.coerce import TOO_WIDE, decimal_type, number_kind, written
 from headrace.expression.node import NUMBERS, Call, Literal, Node, Void, article, mistyped
 from headrace.expression.operation import OPERATIONS, Args, Operation, Run, make, may_fail, strict
@@ -133,7 +133,7 @@ def signed(node: Node, name: str) -> Node:
 
 def _negative(value: Any) -> Any:
     if isinstance(value, int):
-        return whole(-value)
+        return whole_part(-value)
     return -value if isinstance(value, float) else positive_zero(value.copy_negate())
 
 

@@ -48,7 +48,7 @@ PATTERNS = {
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
-def whole(value: Any) -> int | None:
+def whole_part(value: Any) -> int | None:
     """The whole part of a number, null outside 64 bits."""
     try:
         number = int(value)
@@ -83,7 +83,7 @@ def number(value: str) -> float | None:
 
 def _reader(kind: Type) -> Callable[[str], Any]:
     readers: dict[str, Callable[[str], Any]] = {
-        "integer": whole,
+        "integer": whole_part,
         "float": number,
         "boolean": lambda value: value == "true",
         "timestamp": parse_timestamp,
@@ -104,7 +104,7 @@ def converter(source: Type, target: Type) -> Callable[[Any], Any] | None:
         case ((Integer() | Decimal()), Decimal(precision, scale)):
             return lambda value: rescale(Exact(value), precision, scale)
         case ((Float() | Decimal()), Integer()):
-            return whole
+            return whole_part
         case ((Integer() | Decimal()), Float()):
             return float
         case Integer(), String():

@@ -103,7 +103,7 @@ OPERATIONS["in"] = Operation(
 )
 
 
-def among(node: Node, options: tuple[Node, ...]) -> Node:
+def is_in(node: Node, options: tuple[Node, ...]) -> Node:
     """`node IN (options)`: constants only."""
     variable = next((option for option in options if not isinstance(option, Literal)), None)
     if variable is not None:

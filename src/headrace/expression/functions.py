@@ -80,7 +80,7 @@ _CHANCE = "monotonically_increasing_id rand randn random shuffle uuid"
 CLOCKS = frozenset(_CLOCKS.split())
 
 
-def known(name: str) -> str:
+def find_function(name: str) -> str:
     """The name of a function as the table has it, or a refusal that names the closest function there is."""
     word = ALIASES.get(name.lower(), name.lower())
     if word not in FUNCTIONS:
@@ -91,7 +91,7 @@ def known(name: str) -> str:
 
 def call(name: str, args: tuple[Node, ...]) -> Node:
     """A function call as users write it."""
-    word = known(name)
+    word = find_function(name)
     build, least, most = FUNCTIONS[word]
     if not least <= len(args) <= most:
         wanted = str(least) if least == most else f"{least} or more" if most == MANY else f"{least} to {most}"

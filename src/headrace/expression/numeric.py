@@ -13,7 +13,7 @@ from decimal import Decimal as Exact
 from typing import Any
 
 from headrace.expression.arithmetic import number, overflows, signed
-from headrace.expression.cast import NOT_FINITE, cast, whole
+from headrace.expression.cast import NOT_FINITE, cast, whole_part
 from headrace.expression.coerce import decimal_type, written
 from headrace.expression.node import Call, Literal, Node, mistyped
 from headrace.expression.operation import OPERATIONS, Operation, Run, make, strict
@@ -22,7 +22,7 @@ from headrace.types.field_types import Decimal, Float, Integer
 
 def _magnitude(value: Any) -> Any:
     if isinstance(value, int):
-        return whole(abs(value))
+        return whole_part(abs(value))
     return value.copy_abs() if isinstance(value, Exact) else abs(value)
 
 

@@ -161,7 +161,7 @@ class _Reader:
         if tree.args.get("query") is not None:
             raise _unsupported(tree.args["query"])
         _only(tree, "this", "expressions")
-        return comparison.among(self.node(tree.this), tuple(map(self.node, tree.expressions)))
+        return comparison.is_in(self.node(tree.this), tuple(map(self.node, tree.expressions)))
 
     def _like(self, tree: Any) -> Node:
         _only(tree, "this", "expression", "negate")
@@ -194,7 +194,7 @@ class _Reader:
 
     def _anonymous(self, tree: Any) -> Node:
         name = tree.this if isinstance(tree.this, str) else tree.this.name
-        functions.known(name)
+        functions.find_function(name)
         return functions.call(name, tuple(map(self.node, tree.expressions)))
 
 

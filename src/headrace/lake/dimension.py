@@ -1,6 +1,6 @@
 """A dimension's table where it lies: Parquet files or a Delta table, in a folder or in object storage.
 
-`look` tells one state of it from another, which takes one listing; `read` reads all of it and holds it to its
+`compute_digest` tells one state of it from another, which takes one listing; `read` reads all of it and holds it to its
 definition (`lake.dimension_table`). Files that change while they are read are refused: half of one state and half of
 another are no table. Arrow does all of the reading, because it lets other threads run meanwhile.
 """
@@ -54,7 +54,7 @@ def place_of(config: Config, dimension: Dimension) -> DimensionLocation:
     return DimensionLocation(dimension, str(config.root / dimension.path))
 
 
-def look(place: DimensionLocation) -> str:
+def compute_digest(place: DimensionLocation) -> str:
     """What changes when a table does: a digest of a Delta table's newest commit, or of all files of Parquet."""
     with _reading(place):
         log = _delta_log(place)
@@ -71,7 +71,7 @@ def read(place: DimensionLocation, version: str | None = None) -> DimensionTable
         The version that is wanted, as an earlier `read` has told it; as it is now when left out. Of a Delta table an
         earlier one can be read, of files only the one that there is.
     """
-    from headrace.lake.dimension_table import held
+    from headrace.lake.dimension_table import load_rows
 
     with _reading(place):
         found, told = _read_delta(place, version) if _delta_log(place) else _read_files(place)
@@ -79,7 +79,7 @@ def read(place: DimensionLocation, version: str | None = None) -> DimensionTable
         message = f"The table of dimension {place.dimension.name!r} is no longer what it was."
         hint = "Keep the dimension as a Delta table: its earlier versions can be read."
         raise DataError("bad-dimension", message, got=shown(told), hint=hint, where=place.dimension.path)
-    return held(place.dimension, found, told)
+    return load_rows(place.dimension, found, told)
 
 
 @contextmanager

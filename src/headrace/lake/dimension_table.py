@@ -73,7 +73,7 @@ class DimensionTable:
         return int(self.rows.nbytes + self.begins.nbytes + self.ends.nbytes)
 
 
-def held(dimension: Dimension, tables: Sequence[pa.Table], version: str) -> DimensionTable:
+def load_rows(dimension: Dimension, tables: Sequence[pa.Table], version: str) -> DimensionTable:
     """The rows of some files in order, if they are what the dimension says.
 
     Examples
@@ -83,7 +83,7 @@ def held(dimension: Dimension, tables: Sequence[pa.Table], version: str) -> Dime
     >>> fields = {"merchant": str, "risk": float}
     >>> merchants = hr.dimension("merchants", "m.parquet", by="merchant", fields=fields, valid_from="since")
     >>> since = pa.array([20, 10], pa.timestamp("us", tz="UTC"))
-    >>> table = held(merchants, [pa.table({"merchant": ["m", "m"], "risk": [0.9, 0.5], "since": since})], "1")
+    >>> table = load_rows(merchants, [pa.table({"merchant": ["m", "m"], "risk": [0.9, 0.5], "since": since})], "1")
     >>> table.rows.column("risk").to_pylist(), table.begins.tolist(), table.keys, table.most
     ([0.5, 0.9], [10, 20], 1, 2)
     """

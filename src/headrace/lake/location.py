@@ -44,7 +44,7 @@ def storage_options(config: Config) -> dict[str, str]:
     return resolved(config.lake.options, os.environ)
 
 
-def look(config: Config, stream: Stream, versions: Mapping[str, int] | None = None) -> dict[str, LakeTable]:
+def find_tables(config: Config, stream: Stream, versions: Mapping[str, int] | None = None) -> dict[str, LakeTable]:
     """The tables of a stream that are there, by name; looking creates none.
 
     `versions` are those of tables that are to be as they were then; with it the others are left out.

@@ -53,7 +53,7 @@ def draw(file: Path, title: str, buckets: Sequence[Bucket], marks: Mapping[str, 
     axes.set_title(title)
     axes.set_xticks(range(len(buckets)), [_edge(start) for start, *_ in buckets])
     for at, (name, delay) in enumerate(marks.items()):
-        axes.axvline(place(buckets, delay), color=f"C{at + 1}", linestyle="--", label=name)
+        axes.axvline(axis_position(buckets, delay), color=f"C{at + 1}", linestyle="--", label=name)
     if marks:
         axes.legend()
     options: dict[str, Any] = {"metadata": {"Date": None}} if file.suffix.lower() == ".svg" else {"dpi": 150}
@@ -64,10 +64,10 @@ def _edge(start: int | None) -> str:
     return "ahead" if start is None else show_duration(start)
 
 
-def place(buckets: Sequence[Bucket], delay: int) -> float:
+def axis_position(buckets: Sequence[Bucket], delay: int) -> float:
     """Where a delay stands on the axis of the buckets.
 
-    >>> place([(None, 0, 1), (0, 10, 1), (10, 20, 1)], 15)
+    >>> axis_position([(None, 0, 1), (0, 10, 1), (10, 20, 1)], 15)
     2.5
     """
     for at, (start, end, _) in enumerate(buckets):

@@ -12,7 +12,7 @@ from headrace.models.columns import ModelColumn, differences, fingerprint
 from headrace.models.lineup import Lineup, Lineups, Seat
 from headrace.models.manifest import Manifest, Output
 from headrace.models.registry import ModelRegistry
-from headrace.models.roles import RoleChange, Roles, chosen
+from headrace.models.roles import RoleChange, Roles, choose_version
 from headrace.models.scorer import Scorer
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "Roles",
     "Scorer",
     "Seat",
-    "chosen",
+    "choose_version",
     "differences",
     "fingerprint",
 ]

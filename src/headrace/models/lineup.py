@@ -19,7 +19,7 @@ from headrace.errors import HeadraceError
 from headrace.models.breaker import Breaker
 from headrace.models.manifest import Manifest
 from headrace.models.registry import ModelRegistry
-from headrace.models.roles import CHALLENGER, CHAMPION, FALLBACK, SHADOW, KeyPart, Roles, chosen, fallback_from
+from headrace.models.roles import CHALLENGER, CHAMPION, FALLBACK, SHADOW, KeyPart, Roles, choose_version, fallback_from
 from headrace.models.scorer import Scorer
 
 _logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Lineup(Generic[S]):
         """The version that answers a key: the champion, or for its share the challenger."""
         if self.challenger is None or self.champion is None:
             return self.champion
-        version, _ = chosen(self.model, self.roles, key)
+        version, _ = choose_version(self.model, self.roles, key)
         return self.challenger if version == self.challenger.version else self.champion
 
 

@@ -125,10 +125,10 @@ def fallback_from(roles: Roles) -> int | None:
     return changes[-1].before if changes and changes[-1].by == FALLBACK else None
 
 
-def chosen(model: str, roles: Roles, key: Sequence[KeyPart]) -> tuple[int, str]:
+def choose_version(model: str, roles: Roles, key: Sequence[KeyPart]) -> tuple[int, str]:
     """The version that answers a key, and its role.
 
-    >>> chosen("fraud", Roles(champion=1, challenger=2, share=0.5), ["4242"])
+    >>> choose_version("fraud", Roles(champion=1, challenger=2, share=0.5), ["4242"])
     (2, 'challenger')
     """
     if roles.champion is None:

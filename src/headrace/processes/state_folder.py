@@ -67,7 +67,7 @@ class StateFolder:
         return self.data / "logs" / f"{name}.log"
 
 
-def place(config: Config) -> StateFolder:
+def find_state_folder(config: Config) -> StateFolder:
     """Where a project's processes are recorded."""
     return StateFolder(names(config).path())
 

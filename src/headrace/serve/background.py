@@ -42,7 +42,7 @@ class BackgroundThreads:
             raise self._failures[0]
 
 
-def once(told: threading.Event, call: Callable[[], None]) -> None:
+def call_when_set(told: threading.Event, call: Callable[[], None]) -> None:
     """Call something as soon as an event is set, in a thread that keeps no process alive."""
 
     def wait() -> None:

@@ -25,7 +25,7 @@ from headrace.plural import show_count
 from headrace.read.catalog import Readable, key_from_json
 from headrace.read.feature_row import RequestValues
 from headrace.read.reader import ViewValues
-from headrace.serve.feature_reads import Reads, staleness, told
+from headrace.serve.feature_reads import Reads, staleness, values_json
 from headrace.serve.responses import error_json, status_of
 from headrace.tiles.changelog import KeyPart
 
@@ -152,7 +152,7 @@ def _column(batch: BatchRequest, reads: Reads, place: int, start: int, t: int) -
     of = batch.of[place]
 
     def said(key: Mapping[str, KeyPart], read: Mapping[str, ViewValues], requests: RequestValues) -> dict[str, Any]:
-        return told(of, key, read, requests, t, batch.stale)
+        return values_json(of, key, read, requests, t, batch.stale)
 
     return read_slice(batch, reads, place, start, t, head={"view": of.name}, said=said)
 

@@ -18,7 +18,7 @@ from headrace.config.config import Config
 from headrace.config.serve_settings import DEFAULTS
 from headrace.define.dimension import Dimension
 from headrace.errors import HeadraceError, MachineError
-from headrace.lake.dimension import DimensionLocation, look, place_of, read
+from headrace.lake.dimension import DimensionLocation, compute_digest, place_of, read
 from headrace.plan.model import Plan
 from headrace.read.dimension_index import DimensionIndex
 from headrace.read.reader import ViewValues
@@ -102,7 +102,7 @@ class Dimensions:
     def _look(self, name: str, place: DimensionLocation) -> None:
         # Asked for before the look: whatever was written before then is in it.
         now, held = self._clock.now(), self._held.get(name)
-        seen = look(place)
+        seen = compute_digest(place)
         if held is not None and held.seen == seen:
             self._held[name] = replace(held, looked_at=now)
             return

@@ -62,7 +62,7 @@ class Reads:
 
     def answer(self, of: Readable, key: Mapping[str, KeyPart], requests: RequestValues, t: int, stale: str) -> Any:
         """All features of a key as JSON; what is too old is refused when `stale` says so."""
-        return told(of, key, self.read(of, [key], t)[0], requests, t, stale)
+        return values_json(of, key, self.read(of, [key], t)[0], requests, t, stale)
 
     def read(self, of: Readable, keys: Sequence[Mapping[str, KeyPart]], t: int) -> list[dict[str, ViewValues]]:
         """What every view and dimension behind a name has of each key; the keys of each come from one state of it."""
@@ -102,7 +102,7 @@ class Reads:
         return [msgspec.structs.replace(answer, stale=True) for answer in answers]
 
 
-def told(
+def values_json(
     of: Readable,
     key: Mapping[str, KeyPart],
     answers: Mapping[str, ViewValues],

@@ -18,7 +18,7 @@ from headrace.read import key as keys
 from headrace.read.catalog import Readable, key_from_json
 from headrace.serve import batch as batches
 from headrace.serve.feature_reads import FLAG, staleness
-from headrace.serve.feature_reads import told as told_of
+from headrace.serve.feature_reads import values_json as told_of
 from headrace.serve.handler_context import HandlerContext
 from headrace.serve.past_reads import moment_of
 from headrace.serve.responses import encode, json_answer

@@ -25,7 +25,7 @@ from headrace.define.stream import Stream
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader
-from headrace.serve.background import BackgroundThreads, Work, once
+from headrace.serve.background import BackgroundThreads, Work, call_when_set
 from headrace.serve.connections import Connections
 from headrace.serve.dimensions import Dimensions
 from headrace.serve.event_intake import Intake
@@ -119,9 +119,9 @@ def lake_of(config: Config) -> Tables:
     """Where past values come from."""
 
     def tables(stream: Stream) -> Mapping[str, LakeTable]:
-        from headrace.lake.location import look
+        from headrace.lake.location import find_tables
 
-        return look(config, stream)
+        return find_tables(config, stream)
 
     return tables
 
@@ -136,7 +136,7 @@ def serve(listener: socket.socket, answers: Answers, stop: threading.Event, star
     def exit_soon() -> None:
         server.should_exit = True
 
-    once(stop, exit_soon)
+    call_when_set(stop, exit_soon)
     beside = BackgroundThreads(answers.beside, exit_soon)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -21,7 +21,7 @@ from headrace.serve.access import READ
 from headrace.serve.feature_routes import read_at_once
 from headrace.serve.handler_context import HandlerContext
 from headrace.serve.limits import BusyError
-from headrace.serve.responses import json_answer, told
+from headrace.serve.responses import error_response, json_answer
 from headrace.serve.route import Route
 from headrace.serve.routes import READ_KEY, SCORE
 from headrace.serve.scoring.route import score_body
@@ -118,7 +118,7 @@ class Middleware:
 
     def _failure(self, request: Request, error: Exception, **more: str) -> Response:
         """Every error in one shape; what went wrong inside is told to the log, not to the caller."""
-        status, said, headers = told(request, error)
+        status, said, headers = error_response(request, error)
         if status >= 500 and not isinstance(error, BusyError | DiskFullError) and said.get("code") != "too-stale":
             unforeseen = None if isinstance(error, HeadraceError) else error
             _logger.error("%s %s: %s", request.method, request.url.path, error, exc_info=unforeseen)
@@ -130,7 +130,7 @@ class Middleware:
         error = self._refused(scope["headers"], role)
         if error is None:
             return None
-        status, said, headers = told(Request(scope), error)
+        status, said, headers = error_response(Request(scope), error)
         # The body is not read, so the connection ends with the answer.
         return json_answer({"error": said}, status=status, headers={**headers, "connection": "close"})
 

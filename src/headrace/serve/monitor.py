@@ -38,7 +38,7 @@ from headrace.status.serving import RequestCounts, StepLatencies, StepLatency, S
 from headrace.status.streams import StreamStatus, merge_alarms, merge_status, merge_streams
 from headrace.status.topic import StatusPublisher, StatusRecords, read_status
 from headrace.store.materializer import Materialiser
-from headrace.tiles.latency import KEPT, Latency, told
+from headrace.tiles.latency import KEPT, Latency, summarize_latency
 from headrace.topics import STATUS
 
 TICK = 0.25
@@ -242,7 +242,7 @@ class Monitor:
 
 
 def _steps(seen: Iterable[Latency], now: int) -> StepLatencies:
-    return {step: StepLatency(**shares) for step, shares in told(seen, now).items()}
+    return {step: StepLatency(**shares) for step, shares in summarize_latency(seen, now).items()}
 
 
 def percentiles(values: Sequence[float]) -> tuple[float | None, float | None]:

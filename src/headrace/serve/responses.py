@@ -49,7 +49,7 @@ def status_of(error: HeadraceError) -> int:
     return STATUSES.get(error.code, error.http_status)
 
 
-def told(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Mapping[str, str]]:
+def error_response(request: Request, error: Exception) -> tuple[int, Mapping[str, Any], Mapping[str, str]]:
     """Status, body and headers of an error."""
     headers: Mapping[str, str] = {}
     if isinstance(error, BusyError):

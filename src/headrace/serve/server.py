@@ -22,7 +22,7 @@ from headrace.files import write_or_overwrite
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
 from headrace.read.reader import Reader
-from headrace.serve.background import JOIN, BackgroundThreads, Work, once
+from headrace.serve.background import JOIN, BackgroundThreads, Work, call_when_set
 from headrace.serve.metrics_folder import counts_folder
 from headrace.serve.monitor import Monitor
 from headrace.serve.server_options import terms_of
@@ -77,7 +77,7 @@ class Filling:
 def keep(filling: Filling, workers: Workers, stop: threading.Event, started: Callable[[], None]) -> None:
     """Fill and watch while workers answer, until told to stop; `started` is called when all of them do."""
     over = threading.Event()
-    once(stop, over.set)
+    call_when_set(stop, over.set)
     beside = BackgroundThreads(filling.beside, over.set)
     answering = BackgroundThreads([workers.run], over.set)
     try:

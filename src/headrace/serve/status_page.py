@@ -213,11 +213,11 @@ def _views(status: ProjectStatus) -> str:
             ),
         ]
         rows.append(_row(name, cells))
-        forms.append(_form(name, view.key))
+        forms.append(_key_form(name, view.key))
     return _section("Views", [_table(heads, rows) + "".join(forms)] if rows else [])
 
 
-def _form(name: str, key: Iterable[str]) -> str:
+def _key_form(name: str, key: Iterable[str]) -> str:
     """Reads a key."""
     inputs = "".join(
         f'<input name="{escape(column)}" placeholder="{escape(column)}" aria-label="{escape(column)}">'
@@ -236,7 +236,7 @@ def _dimensions(status: ProjectStatus) -> str:
         cells = [f"<td>{escape(', '.join(dimension.key))}</td>"]
         cells += [_cell(status, f"{at}/{field}", kind) for field, kind in kinds]
         rows.append(_row(name, [*cells, _cell(status, f"{at}/failing", "text", alarm=True)]))
-    forms = "".join(_form(name, dimension.key) for name, dimension in status.dimensions.items())
+    forms = "".join(_key_form(name, dimension.key) for name, dimension in status.dimensions.items())
     return _section("Dimensions", [_table(heads, rows) + forms]) if rows else ""
 
 

@@ -17,7 +17,7 @@ from headrace.define.view import View
 from headrace.errors import DataError, HeadraceError
 from headrace.lake.completeness import complete_until
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.plan.model import Plan
@@ -111,7 +111,7 @@ class _Ground:
     def _lake(self, stream: Stream) -> tuple[dict[str, LakeTable], int]:
         """The tables of a stream, and up to when they are complete."""
         if stream.name not in self._lakes:
-            tables = look(self._config, stream)
+            tables = find_tables(self._config, stream)
             until = complete_until(tables, stream, self._log, self._named.topic(stream.name))
             self._lakes[stream.name] = tables, until
         return self._lakes[stream.name]
@@ -184,7 +184,8 @@ def complete_for(plan: Plan, config: Config, log: Log) -> int:
     streams = {planned.view.stream.base for planned in plan.features}
     named = names(config)
     return min(
-        (complete_until(look(config, each), each, log, named.topic(each.name)) for each in streams), default=LATEST
+        (complete_until(find_tables(config, each), each, log, named.topic(each.name)) for each in streams),
+        default=LATEST,
     )
 
 

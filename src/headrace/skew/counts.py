@@ -78,7 +78,7 @@ class AuditCounts:
             if wrong is not None and wrong.evidence is not None:
                 self.kinds[wrong.evidence.kind] += 1
                 if len(self.defects) < SHOWN:
-                    self.defects.append(_told(sample, known, wrong))
+                    self.defects.append(_defect_json(sample, known, wrong))
 
     def follow(self, prediction: Prediction, found: Iterable[Follows]) -> None:
         """Count the columns of a prediction that follow from others, and its score."""
@@ -129,7 +129,7 @@ def _spread(values: Collection[float]) -> dict[str, float] | None:
     return {"p50": ordered[len(ordered) // 2], "p99": ordered[int(0.99 * len(ordered))], "max": ordered[-1]}
 
 
-def _told(sample: Sample, known: Any, wrong: Mismatch) -> dict[str, Any]:
+def _defect_json(sample: Sample, known: Any, wrong: Mismatch) -> dict[str, Any]:
     """A defect with all that is known of it."""
     evidence = wrong.evidence
     assert evidence is not None  # noqa: S101

@@ -16,7 +16,7 @@ from headrace.define.view import View
 from headrace.lake.completeness import reach
 from headrace.lake.files import filesystem
 from headrace.lake.layout import BRONZE, SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.meaning.event import Event
@@ -39,7 +39,7 @@ class Trace:
 
     def copies(self, stream: Stream, event_id: str) -> dict[int | None, list[dict[str, Any]]]:
         """By the time of each event of that id, its records as bronze has them; None where no time could be read."""
-        table = look(self._config, stream).get(BRONZE)
+        table = find_tables(self._config, stream).get(BRONZE)
         if table is None:
             return {}
         columns = [*COPY, "first_partition", "first_offset"]
@@ -54,7 +54,7 @@ class Trace:
 
     def event(self, stream: Stream, event_id: str, event_time: int | None) -> tuple[Event, str] | None:
         """The event that counts, and its lane; None when no copy does."""
-        table = look(self._config, stream).get(SILVER)
+        table = find_tables(self._config, stream).get(SILVER)
         fields = [field.name for field in stream.schema]
         columns = [*fields, "_arrived_at", "_partition", "_offset", "_event_id", "_late", "_closed"]
         for each in [] if table is None else _where(table, "_event_id", event_id, columns):

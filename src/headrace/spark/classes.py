@@ -23,7 +23,7 @@ NAME = "spark-classes-{:08x}"
 CORE = "jars/spark-core_*.jar"
 
 
-def kept(java: Java) -> Path:
+def classes_file(java: Java) -> Path:
     """Where the classes for a Java are, or would be."""
     held = next(spark_home().glob(CORE)).stat()
     shared = held.st_nlink > 1
@@ -60,7 +60,7 @@ def stable_home(file: Path) -> Path:
 
 def starting(java: Java) -> str:
     """The options with which a JVM starts from the kept classes; none when there are none."""
-    file = kept(java)
+    file = classes_file(java)
     return f"-XX:SharedArchiveFile={file} {_QUIET}" if file.is_file() else ""
 
 

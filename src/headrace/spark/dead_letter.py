@@ -132,7 +132,7 @@ def present(records: Iterable[Record], *, values: bool = True) -> dict[str, Dead
     return found
 
 
-def known(records: Iterable[Record]) -> dict[str, int]:
+def read_arrivals(records: Iterable[Record]) -> dict[str, int]:
     """The arrival of every letter that is or was there, by name."""
     return {letter.id: letter.arrived_at for letter in map(read, records)}
 

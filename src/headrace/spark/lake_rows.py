@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 
-def kept(session: SparkSession, bronze: LakeTable, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
+def read_bronze(
+    session: SparkSession, bronze: LakeTable, start: Mapping[int, int], end: Mapping[int, int]
+) -> DataFrame:
     """Bronze rows of each partition from `start` to `end`."""
     spans = [(start.get(partition, 0), last - 1) for partition, last in end.items() if start.get(partition, 0) < last]
     rows = rows_of(session, bronze, bronze.files("offset", spans), BRONZE_COLUMNS)

@@ -133,12 +133,12 @@ def _row(calls: Calls, cells: Mapping[str, Sequence[Any]], at: int) -> dict[str,
         except Exception as error:
             got = shown(f"{type(error).__name__}: {error}", 200)
             raise _failed(made, f"On-demand feature {made.name!r} failed.", got, calls, cells, at) from error
-        return _held(made, value, calls, cells, at)
+        return _column_value(made, value, calls, cells, at)
 
     return calls.made.computed(stored, call)
 
 
-def _held(made: OnDemand, value: Any, calls: Calls, cells: Mapping[str, Sequence[Any]], at: int) -> Any:
+def _column_value(made: OnDemand, value: Any, calls: Calls, cells: Mapping[str, Sequence[Any]], at: int) -> Any:
     """The value as its column holds it; what is of another type is refused, not changed."""
     kind = calls.kinds[made.name]
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):

@@ -16,7 +16,7 @@ from headrace.errors import MachineError
 from headrace.machine import find_java
 from headrace.plan.model import Plan
 from headrace.spark.archive.component import Archiving
-from headrace.spark.classes import kept, stable_home
+from headrace.spark.classes import classes_file, stable_home
 from headrace.spark.jvm import ended_if_interrupted
 from headrace.spark.pipeline.pipeline import Pipeline
 from headrace.spark.session import local_session
@@ -29,7 +29,7 @@ LONGEST = 120.0
 
 def rehearse(plan: Plan, config: Config) -> Path:
     """Run a plan's archive and pipeline over what its log holds, and keep the classes: gives the file."""
-    file = kept(find_java())
+    file = classes_file(find_java())
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

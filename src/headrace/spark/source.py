@@ -164,7 +164,7 @@ class SourceOptions:
         else:
             from headrace.log.kafka.arrow import batches as fetched
 
-            yield from fetched(_kept(self), self.topic, partition.partition, **bounds)
+            yield from fetched(_worker_connection(self), self.topic, partition.partition, **bounds)
 
 
 class BatchReader(DataSourceReader):
@@ -244,7 +244,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 _clusters: dict[tuple[str, str], Log] = {}
 
 
-def _kept(settings: SourceOptions) -> Log:
+def _worker_connection(settings: SourceOptions) -> Log:
     """A worker's connection to Kafka: workers live on from task to task, and a new connection costs a batch's time."""
     place = (str(settings.brokers), settings.secret)
     if place not in _clusters:

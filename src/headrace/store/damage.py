@@ -68,7 +68,7 @@ def refuse(folder: Path) -> None:
     with contextlib.suppress(OSError):
         if (folder / _CLOSED).read_text(encoding="utf-8") == _state(folder):
             return
-    _look(folder)
+    _check_in_process(folder)
 
 
 def _state(folder: Path) -> str:
@@ -77,7 +77,7 @@ def _state(folder: Path) -> str:
     return f"{found.st_size} {found.st_mtime_ns}\n"
 
 
-def _look(folder: Path) -> None:
+def _check_in_process(folder: Path) -> None:
     """Look at every row in a process of its own."""
     command = [sys.executable, "-P", "-m", "headrace.store.damage", str(folder)]
     try:
@@ -140,7 +140,7 @@ def rebuild_begun(folder: Path) -> None:
         (folder / _REBUILD).unlink()
 
 
-def look(folder: Path) -> int:
+def check_rows(folder: Path) -> int:
     """Look at every row there is; how many that was. One that is damaged, lost or out of order is `store-damaged`."""
     env = Environment(folder, readonly=True)
     try:
@@ -164,7 +164,7 @@ def look(folder: Path) -> int:
 
 if __name__ == "__main__":
     try:
-        look(Path(sys.argv[1]))
+        check_rows(Path(sys.argv[1]))
     except HeadraceError as error:
         sys.stderr.write(f"{error.message}\n")
         sys.exit(error.exit_code)

@@ -13,7 +13,7 @@ from headrace.tiles.expiry import horizons, other_base, outgrown
 from headrace.tiles.identity import prefix_of, run_of
 from headrace.tiles.level_growth import MOST
 from headrace.tiles.levels import BASE, END, EVER, FIRST, Band, Fold, LevelLayout, ReadPiece
-from headrace.tiles.run_choice import chosen
+from headrace.tiles.run_choice import choose_run
 
 
 class MemoryStore:
@@ -114,7 +114,7 @@ class MemoryStore:
         """See `Store.read`."""
         with self._lock:
             progress, hand_overs = self._progress.get(tile_set, {}), self._hand_overs.get(tile_set, {})
-            read, said = chosen(progress, hand_overs, run)
+            read, said = choose_run(progress, hand_overs, run)
             fold = self._folds.get(tile_set)
             usable = layout if fold is not None and fold.layout == layout else None
             found = [self._pieces(tile_set, read, key, bands, usable) for key in keys]

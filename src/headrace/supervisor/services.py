@@ -45,7 +45,7 @@ class Local:
         return self.service.verb
 
 
-def of(config: Config) -> list[Local]:
+def list_services(config: Config) -> list[Local]:
     """The services that a project can have."""
     broker_at, redis_at = broker_folder(config), redis.redis_folder(config)
 
@@ -74,9 +74,9 @@ def _fetch(say: Say) -> None:
             jars.fetch(use)
 
 
-def wanted(config: Config, say: Say) -> Iterator[Local]:
+def find_required(config: Config, say: Say) -> Iterator[Local]:
     """The services that the settings ask for and do not name; what is used instead of one is said."""
-    kafka, shared = of(config)
+    kafka, shared = list_services(config)
     if config.log.kind == "kafka" and not config.kafka.brokers:
         yield kafka
     if config.store.kind == "redis" and not redis.named(config):
@@ -97,10 +97,10 @@ class LocalState:
     log: Path
 
 
-def standing(config: Config) -> dict[str, LocalState]:
+def find_running(config: Config) -> dict[str, LocalState]:
     """The services that a project has on this machine, by name: those that run, and those that are to run again."""
     found: dict[str, LocalState] = {}
-    for local in of(config):
+    for local in list_services(config):
         expected, now = service.expected(local.service), service.running(local.service)
         address = expected if now is None else now.address
         if address is not None:
@@ -111,18 +111,18 @@ def standing(config: Config) -> dict[str, LocalState]:
 
 def logs(config: Config) -> dict[str, Path]:
     """The log files of the services that a project has ever had on this machine."""
-    return {local.name: local.service.log for local in of(config) if local.service.log.is_file()}
+    return {local.name: local.service.log for local in list_services(config) if local.service.log.is_file()}
 
 
 def running(config: Config) -> dict[str, str]:
     """The services of a project that run, by name, with their addresses."""
-    found = {local.name: service.running(local.service) for local in of(config)}
+    found = {local.name: service.running(local.service) for local in list_services(config)}
     return {name: each.address for name, each in found.items() if each is not None}
 
 
 def stop(config: Config) -> list[str]:
     """Stop the services of a project; gives the names of those that ran."""
-    return [local.name for local in reversed(of(config)) if service.stop(local.service)]
+    return [local.name for local in reversed(list_services(config)) if service.stop(local.service)]
 
 
 class Services:
@@ -145,7 +145,7 @@ class Services:
     def start(self) -> None:
         """Start what does not run. If one cannot be started, those that this call has started are stopped again."""
         started: list[Local] = []
-        self._kept = list(wanted(self._config, self._say))
+        self._kept = list(find_required(self._config, self._say))
         for local in self._kept:
             local.prepare(self._say)
         try:

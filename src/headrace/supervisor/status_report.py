@@ -163,5 +163,5 @@ def _services(config: Config) -> dict[str, ProcessReport]:
     """The project's own Kafka broker and Redis, where it has them: no children of the supervisor, so without exits."""
     return {
         name: ProcessReport(state=found.state, pid=found.pid, port=found.port, log=str(found.log))
-        for name, found in services.standing(config).items()
+        for name, found in services.find_running(config).items()
     }

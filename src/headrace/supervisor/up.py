@@ -53,7 +53,7 @@ def up(project: Project, *, path: Path | None, port: int | None, say: Say, watch
     refuse_full(names(config).path())
     refuse_unusable(config)
     project.register_schemas()
-    where = state_folder.place(config)
+    where = state_folder.find_state_folder(config)
     chosen = config.serve.port if port is None else port
     with state_folder.locked(where):
         orphans = state_folder.end_left(where, grace=GRACE)

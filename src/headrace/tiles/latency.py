@@ -43,7 +43,7 @@ class Latency:
     --------
     >>> seen = Latency()
     >>> seen.add([(0, 1_000, 9_000)], now=10_000)
-    >>> {step: round(found["p50_ms"]) for step, found in told([seen], 10_000).items()}
+    >>> {step: round(found["p50_ms"]) for step, found in summarize_latency([seen], 10_000).items()}
     {'happened_to_arrival': 1, 'arrival_to_emitted': 8, 'emitted_to_servable': 1, 'arrival_to_servable': 9}
     """
 
@@ -71,7 +71,7 @@ class Latency:
         return [counts for slot, counts in list(self._slots) if slot >= now - KEPT]
 
 
-def told(seen: Iterable[Latency], now: int) -> dict[str, dict[str, float | None]]:
+def summarize_latency(seen: Iterable[Latency], now: int) -> dict[str, dict[str, float | None]]:
     """Percentiles of every step, of several latencies together, in milliseconds; None of nothing."""
     held = [counts for each in seen for counts in each.counts(now)]
     if not held:

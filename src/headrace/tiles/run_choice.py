@@ -31,12 +31,12 @@ def serving_run(progress: Mapping[str, ProgressRow], hand_overs: Mapping[str, Ha
     return max(ready, key=lambda said: number(said.run), default=None)
 
 
-def chosen(
+def choose_run(
     progress: Mapping[str, ProgressRow], hand_overs: Mapping[str, HandOver], run: str | None
 ) -> tuple[str | None, ProgressRow | None]:
     """The run to read and how far it has come: the one that is named, or the one that serves.
 
-    >>> chosen({}, {}, "7"), chosen({"1": ProgressRow("ab", "1", {}, as_of=9)}, {}, None)[0]
+    >>> choose_run({}, {}, "7"), choose_run({"1": ProgressRow("ab", "1", {}, as_of=9)}, {}, None)[0]
     (('7', None), '1')
     """
     if run is not None:

@@ -79,10 +79,10 @@ def training_set(  # noqa: PLR0913
         The session to use, whose workers have Headrace installed; otherwise that of the spine, or one that is active,
         or a local one.
     """
-    from headrace.training.request import wish
-    from headrace.training.result import made
+    from headrace.training.request import read_request
+    from headrace.training.result import make_result
 
-    asked = wish(
+    asked = read_request(
         features,
         time=time,
         mode=mode,
@@ -93,4 +93,4 @@ def training_set(  # noqa: PLR0913
         seed=seed,
         format=format,
     )
-    return made(asked, spine, out, project, spark)
+    return make_result(asked, spine, out, project, spark)

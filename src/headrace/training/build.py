@@ -19,7 +19,7 @@ from headrace.errors import ProjectError, did_you_mean, shown
 from headrace.lake.completeness import complete, refuse_forgotten
 from headrace.project import Project
 from headrace.topics import open_log
-from headrace.training.feature_columns import FeatureColumns, asked, refuse_clashes
+from headrace.training.feature_columns import FeatureColumns, refuse_clashes, resolve_features
 from headrace.training.lake_tables import LakeTables
 from headrace.training.request import TrainingRequest
 from headrace.training.row_selection import SPLIT, WEIGHT, chance, moments_of, quoted
@@ -86,7 +86,7 @@ def ready(
     now
         The time, when the tables are those of now: the log may have what they lack. None for tables of the past.
     """
-    wanted = asked(project.plan(), wish.features)
+    wanted = resolve_features(project.plan(), wish.features)
     calls = _calls(wanted, wish)
     _refuse_stranger(wanted, wish)
     tell("checking the spine")
@@ -98,7 +98,7 @@ def ready(
         _refuse_behind(project, wanted, tables, found.last)
     for view in wanted.views:
         refuse_forgotten(tables.silver(view.stream.base), view, found.first)
-    frame = _chosen(spine.frame.selectExpr(*projection(needed, found, _kinds(spine))), wanted, wish, found)
+    frame = _sample_rows(spine.frame.selectExpr(*projection(needed, found, _kinds(spine))), wanted, wish, found)
     tell("reading the lake")
     made = _with_features(session, frame, project, wanted, wish, tables, calls, found)
     return PreparedSet(made, spine, found, wanted, wish)
@@ -142,7 +142,7 @@ def _refuse_behind(project: Project, wanted: FeatureColumns, tables: LakeTables,
             complete(tables.of(stream), stream, log, named.topic(stream.name), last)
 
 
-def _chosen(frame: DataFrame, wanted: FeatureColumns, wish: TrainingRequest, found: Facts) -> DataFrame:
+def _sample_rows(frame: DataFrame, wanted: FeatureColumns, wish: TrainingRequest, found: Facts) -> DataFrame:
     """The rows that stay, each with its weight and its part."""
     from headrace.spark.training.spine import counts_by_time
 

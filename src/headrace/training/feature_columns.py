@@ -95,7 +95,7 @@ class FeatureColumns:
         return {name: kind for name, (_, kind) in found.items()}
 
 
-def asked(plan: Plan, names: Sequence[str]) -> FeatureColumns:
+def resolve_features(plan: Plan, names: Sequence[str]) -> FeatureColumns:
     """What names stand for: a view, a feature set, or several of them; the only one there is when none is named.
 
     Examples
@@ -108,14 +108,14 @@ def asked(plan: Plan, names: Sequence[str]) -> FeatureColumns:
     >>> @hr.on_demand(users, request={"limit": int})
     ... def over(m, limit) -> bool:
     ...     return m > limit
-    >>> found = asked(build([users, hr.feature_set("habits", [shops, over])]), ["habits"])
+    >>> found = resolve_features(build([users, hr.feature_set("habits", [shops, over])]), ["habits"])
     >>> dict(found.columns), dict(found.picked)
     ({('shops', 'n'): 'n', ('users', 'm'): 'm'}, {'n': 'n', 'over': 'over'})
     """
     known = readables(plan)
     wanted = [find(known, name) for name in dict.fromkeys(names or _only(plan, known))]
     if len(wanted) == 1 and wanted[0].feature_set is None:
-        return _of(wanted[0].name, wanted[0].views)
+        return _resolve_one(wanted[0].name, wanted[0].views)
     chosen: dict[str, Picked] = {}
     for each in wanted:
         for made in _picked(each.feature_set, each.views):
@@ -129,10 +129,10 @@ def asked(plan: Plan, names: Sequence[str]) -> FeatureColumns:
         made if isinstance(made, OnDemand) else Selection(made[0], (_name(made),)) for made in chosen.values()
     )
     whole = FeatureSet("+".join(each.name for each in wanted), members)
-    return _of(whole.name, _needed(whole), whole)
+    return _resolve_one(whole.name, _needed(whole), whole)
 
 
-def _of(name: str, read: Sequence[Keyed], whole: FeatureSet | None = None) -> FeatureColumns:
+def _resolve_one(name: str, read: Sequence[Keyed], whole: FeatureSet | None = None) -> FeatureColumns:
     views = tuple(each for each in read if isinstance(each, View))
     return FeatureColumns(name, views, whole, tuple(each for each in read if isinstance(each, Dimension)))
 

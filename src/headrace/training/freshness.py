@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.asof.lake import PLACE, PastEvents
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.meaning.exact import Key, Moment
 from headrace.project import Project
 from headrace.skew.freshness import Age, Ages
@@ -33,7 +33,7 @@ def trained_ages(project: Project, folder: Path) -> dict[str, list[Age]]:
     )
     found: dict[str, list[Age]] = {}
     for view in views:
-        silver = look(project.config, view.stream).get(SILVER)
+        silver = find_tables(project.config, view.stream).get(SILVER)
         if silver is not None and set(view.by) <= set(rows.column_names):
             moments = moments_of(rows, asked["time"])
             keys: list[Key] = list(zip(*(rows.column(name).to_pylist() for name in view.by), strict=True))

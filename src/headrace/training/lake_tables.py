@@ -10,7 +10,7 @@ from headrace.define.dimension import Dimension
 from headrace.define.stream import Stream
 from headrace.errors import DataError, shown
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 
 if TYPE_CHECKING:
     from headrace.lake.dimension_table import DimensionTable
@@ -47,10 +47,10 @@ class LakeTables:
 
     def _look(self, stream: Stream) -> dict[str, LakeTable]:
         if self._wanted is None:
-            return look(self._config, stream)
+            return find_tables(self._config, stream)
         from headrace.lake.completeness import refuse_removed
 
-        found = look(self._config, stream, self._wanted.get(stream.name, {}))
+        found = find_tables(self._config, stream, self._wanted.get(stream.name, {}))
         for table in found.values():
             refuse_removed(table)
         return found

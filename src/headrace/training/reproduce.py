@@ -14,7 +14,7 @@ from headrace.plan.model import Plan
 from headrace.plural import show_count
 from headrace.project import Project
 from headrace.training.build import Tell
-from headrace.training.feature_columns import asked
+from headrace.training.feature_columns import resolve_features
 from headrace.training.lake_tables import LakeTables
 from headrace.training.manifest import features_as_json
 from headrace.training.request import wish_of
@@ -73,7 +73,7 @@ def spine_again(told: Mapping[str, Any], spine: str | None) -> str:
 
 def refuse_changed(plan: Plan, told: Mapping[str, Any]) -> None:
     """Refuse definitions that have changed since, naming the features."""
-    now = features_as_json(plan, asked(plan, told["asked"]["features"]))
+    now = features_as_json(plan, resolve_features(plan, told["asked"]["features"]))
     then = told["features"]
     changed = [name for name in [*then, *now] if now.get(name) != then.get(name)]
     if changed:

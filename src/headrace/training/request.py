@@ -60,7 +60,7 @@ class TrainingRequest:
         }
 
 
-def wish(  # noqa: PLR0913
+def read_request(  # noqa: PLR0913
     features: Any,
     *,
     time: str = "t",
@@ -74,7 +74,7 @@ def wish(  # noqa: PLR0913
 ) -> TrainingRequest:
     """Read what a user asks for.
 
-    >>> wish("fraud", split_by="0.8,0.2").split.parts
+    >>> read_request("fraud", split_by="0.8,0.2").split.parts
     ('train', 'test')
     """
     given: Any = seed
@@ -99,7 +99,7 @@ def wish_of(kept: Mapping[str, Any], format: str | None = None) -> TrainingReque
     renamed = {"downsample": "downsample_by", "split": "split_by"}
     known = {each.name for each in fields(TrainingRequest)}
     given = {renamed.get(name, name): value for name, value in kept.items() if name in known}
-    return wish(**given | ({} if format is None else {"format": format}))
+    return read_request(**given | ({} if format is None else {"format": format}))
 
 
 def _names(features: Any) -> tuple[str, ...]:

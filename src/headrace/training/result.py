@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def made(asked: TrainingRequest, spine: Any, out: str | Path | None, project: Any, spark: Any) -> Any:
+def make_result(asked: TrainingRequest, spine: Any, out: str | Path | None, project: Any, spark: Any) -> Any:
     """What `hr.training_set` gives: pandas for pandas, else a Spark DataFrame."""
     folder = None if out is None else folder_of(out)
     whose = loaded(project)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from headrace.clock import Clock
 from headrace.define.stream import Stream
 from headrace.faults import NO_FAULTS, FaultPoints
-from headrace.ingest.dead_letters.replay_record import ReplayRecord, again
+from headrace.ingest.dead_letters.replay_record import ReplayRecord, build_replay
 from headrace.ingest.dead_letters.selection import LetterSelection, choose
 from headrace.log.protocol import Log
 from headrace.log.record import Position
@@ -114,7 +114,7 @@ def replay(
         for name in unsure & chosen.keys():
             done.left.append(SkippedLetter(name, chosen.pop(name).verdict, UNSURE))
     for part in in_parts(_with_values(log, topics.dead, chosen), PART):
-        made = [again(letter, stream, now=clock.now(), value=wish.value, read=judge) for letter in part]
+        made = [build_replay(letter, stream, now=clock.now(), value=wish.value, read=judge) for letter in part]
         for each in made:
             if not (each.good or wish.force):
                 done.left.append(SkippedLetter(each.letter.id, each.judgement.verdict, each.judgement.reason or ""))

@@ -31,7 +31,7 @@ class ReplayRecord:
         return self.judgement.verdict in GOOD
 
 
-def again(
+def build_replay(
     letter: DeadLetter, stream: Stream, *, now: int, value: bytes | None = None, read: Read | None = None
 ) -> ReplayRecord:
     """The record that a replay of the letter appends now.
@@ -48,10 +48,10 @@ def again(
     >>> import headrace as hr
     >>> clicks = hr.stream("clicks", fields={"user": str, "at": hr.Timestamp("s")}, event_time="at", key="user")
     >>> letter = DeadLetter(0, 7, 5_000_000, "invalid", "user is required", None, b'{"at":5}', (), 8)
-    >>> made = again(letter, clicks, now=6_000_000)
+    >>> made = build_replay(letter, clicks, now=6_000_000)
     >>> made.judgement.verdict, made.message.headers
     ('invalid', (('headrace.arrived_at', b'5000000'), ('headrace.replay_of', b'0/7')))
-    >>> mended = again(letter, clicks, now=6_000_000, value=b'{"at":5,"user":"ann"}')
+    >>> mended = build_replay(letter, clicks, now=6_000_000, value=b'{"at":5,"user":"ann"}')
     >>> mended.judgement.verdict, mended.message.key
     ('admitted', b'ann')
     """

@@ -96,7 +96,7 @@ class KafkaPositions:
 
         def ask() -> list[TopicPartition]:
             told = self._client.admin().alter_consumer_group_offsets(asked, request_timeout=self._client.timeout)
-            return _kept(told[group].result(self._client.timeout + 5))
+            return _require_all(told[group].result(self._client.timeout + 5))
 
         self._again(ask, f"Committing the offsets of group {group!r}")
 
@@ -109,13 +109,13 @@ class KafkaPositions:
 
         def ask() -> list[TopicPartition]:
             told = self._client.admin().list_consumer_group_offsets(asked, request_timeout=self._client.timeout)
-            return _kept(told[group].result(self._client.timeout + 5))
+            return _require_all(told[group].result(self._client.timeout + 5))
 
         found = self._again(ask, f"Asking for the offsets of group {group!r}")
         return {place.partition: place.offset for place in sorted(found) if place.offset >= 0}
 
 
-def _kept(told: ConsumerGroupTopicPartitions) -> list[TopicPartition]:
+def _require_all(told: ConsumerGroupTopicPartitions) -> list[TopicPartition]:
     """The partitions of an answer, if none of them failed."""
     from confluent_kafka import KafkaException
 

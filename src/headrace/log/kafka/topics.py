@@ -39,7 +39,7 @@ class KafkaTopics:
         from confluent_kafka import KafkaError
         from confluent_kafka.admin import NewTopic
 
-        topic = _kept(topic)
+        topic = _kafka_topic(topic)
         existing = self.find(topic.name)
         if existing is None:
             config = _config(topic) | (_COMPACTED if topic.compacted else {})
@@ -141,7 +141,7 @@ class KafkaTopics:
                 self._known[name] = (time.monotonic(), described, int(config.get(_LARGEST, "1048588")))
 
 
-def _kept(topic: Topic) -> Topic:
+def _kafka_topic(topic: Topic) -> Topic:
     """A topic as Kafka can keep it: in whole milliseconds."""
     asked = topic.retention
     age = None if asked.age is None else _milliseconds(asked.age) * MILLISECOND

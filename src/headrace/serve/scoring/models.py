@@ -24,7 +24,7 @@ from headrace.config.serve_settings import DEFAULTS, ServeSettings
 from headrace.errors import HeadraceError, ProjectError, did_you_mean, shown
 from headrace.plan.model import Plan
 from headrace.plan.model_inputs import FittingModels
-from headrace.serve.background import once
+from headrace.serve.background import call_when_set
 from headrace.serve.metrics import Metrics
 from headrace.serve.scoring.lineup import Served
 from headrace.serve.scoring.version_process import VersionProcess
@@ -79,7 +79,7 @@ class Models:
         """Look until told to stop, then end every process."""
         if not self._served:
             return
-        once(stop, self._wake.set)
+        call_when_set(stop, self._wake.set)
         try:
             while not stop.is_set():
                 self._wake.clear()

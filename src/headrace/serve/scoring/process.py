@@ -86,7 +86,7 @@ def answer(where: socket.socket, scorer: RowScorer) -> None:
     while data := _received(where):
         waiting = [read_asked(frame) for frame in frames.feed(data)]
         while waiting:
-            together = list(_taken(waiting, most))
+            together = list(_next_rows(waiting, most))
             rows = [dict(zip(names, row, strict=True)) for _, asked in together for row in asked]
             began = time.perf_counter()
             results = iter(_scored(scorer, rows))
@@ -99,7 +99,7 @@ def answer(where: socket.socket, scorer: RowScorer) -> None:
             most = min(max(int(SLICE * len(rows) / max(took, 1e-9)), 1), MOST)
 
 
-def _taken(waiting: list[tuple[int, Rows]], most: int) -> Iterator[tuple[int, Rows]]:
+def _next_rows(waiting: list[tuple[int, Rows]], most: int) -> Iterator[tuple[int, Rows]]:
     """What comes next, as many rows as are scored together; one request at the least."""
     rows = 0
     while waiting and (not rows or rows + len(waiting[0][1]) <= most):

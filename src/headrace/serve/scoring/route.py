@@ -128,7 +128,7 @@ async def answers(wanted: ScoreRequest, reads: Reads, scoring: RowScoring) -> di
     scored = await scoring.scored(wanted.served, rows, wanted.version)
     _refuse_away(scored)
     results = iter(scored)
-    told = [_told(each, next(results)) if isinstance(each, Scorable) else each for each in found]
+    told = [_key_json(each, next(results)) if isinstance(each, Scorable) else each for each in found]
     return {
         "model": wanted.served.name,
         "at": show_time(t),
@@ -161,7 +161,7 @@ def _refuse_away(scored: Sequence[Scored]) -> None:
         raise errors[0]
 
 
-def _told(row: Scorable, scored: Scored) -> dict[str, Any]:
+def _key_json(row: Scorable, scored: Scored) -> dict[str, Any]:
     """What is said of one key."""
     seat, result = scored.seat, scored.result
     if isinstance(result, HeadraceError):

@@ -76,7 +76,7 @@ class RowScoring:
             works = [self._group(served, lineup, seat, rows, each, found) for seat, each in groups.items()]
             # Mostly there is one, and no task is needed for it.
             await (works[0] if len(works) == 1 else asyncio.gather(*works))
-            left = [place for place in left if _again(served, found.get(place), version)]
+            left = [place for place in left if _is_rescored(served, found.get(place), version)]
             if not left:
                 break
         if len(found) < len(rows):
@@ -192,7 +192,7 @@ def _cut(places: Sequence[int], most: int) -> Iterator[Sequence[int]]:
     return (places[start : start + most] for start in range(0, len(places), most))
 
 
-def _again(served: Served, scored: Scored | None, version: int | None) -> bool:
+def _is_rescored(served: Served, scored: Scored | None, version: int | None) -> bool:
     """Whether a row goes to another version: its own has gone, or failed and was replaced since."""
     if scored is None:
         return True

@@ -33,7 +33,7 @@ from headrace.spark.admission import judged
 from headrace.spark.archive.refused_records import Refusals, letters_in
 from headrace.spark.archive.staging import laid_out, stage
 from headrace.spark.archive.table_files import Deposit, deposit
-from headrace.spark.lake_rows import kept
+from headrace.spark.lake_rows import read_bronze
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,7 +157,7 @@ class LakeWriter:
         if not behind(bronze, silver):
             return
         end, start = positions(bronze), positions(silver)
-        missed = kept(self.session, bronze, start, end)
+        missed = read_bronze(self.session, bronze, start, end)
         counts = "verdict IN ('admitted', 'late') AND first_offset IS NULL"
         again = missed.where(counts).withColumn("topic", F.lit(self.topic))
         raw = again.drop("arrived_at").withColumnRenamed("appended_at", "arrived_at")

@@ -17,7 +17,7 @@ from headrace.lake.files import filesystem
 from headrace.log.protocol import Log
 from headrace.meaning.verdict import DEAD
 from headrace.spark.append import PART
-from headrace.spark.dead_letter import PART_BYTES, DeadLetter, in_parts, known, walk
+from headrace.spark.dead_letter import PART_BYTES, DeadLetter, in_parts, read_arrivals, walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +103,7 @@ class Refusals:
         for part in in_parts(letters, PART):
             dead = [each for each in part if each.verdict != LATE]
             if dead and before is None:
-                before = known(walk(self._log, self._dead)) if self._again else {}
+                before = read_arrivals(walk(self._log, self._dead)) if self._again else {}
             fresh = [each.message for each in dead if (before or {}).get(each.id) != each.arrived_at]
             late = [each.message for each in part if each.verdict == LATE]
             if fresh:

@@ -12,7 +12,7 @@ from headrace.errors import DataError, MachineError
 from headrace.faults import NO_FAULTS, FaultPoints
 from headrace.files import lock_file
 from headrace.lake.layout import SILVER
-from headrace.lake.location import look
+from headrace.lake.location import find_tables
 from headrace.lake.table import LakeTable
 from headrace.log.protocol import Log
 from headrace.plan.model import TileSet
@@ -135,7 +135,7 @@ def _ground(config: Config, tile_set: TileSet, log: Log, runs: Runs, faults: Fau
 
 
 def _silver(config: Config, tile_set: TileSet) -> LakeTable:
-    found = look(config, tile_set.stream).get(SILVER)
+    found = find_tables(config, tile_set.stream).get(SILVER)
     if found is None:
         message = f"The lake has nothing of stream {tile_set.stream.name!r}."
         hint = "The archive fills it: `headrace up`, or `headrace run archive`; `headrace import` brings older history."

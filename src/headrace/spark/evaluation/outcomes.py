@@ -87,7 +87,7 @@ def changes(
         predictions = _predictions(session, label, tables.predictions, files, last, now)
         if fresh is not None and last is not None:
             predictions = _changed(predictions, fresh, label, last, now)
-        told = _told(_labels(session, label, tables.labels, now, span), last)
+        told = _label_rows(_labels(session, label, tables.labels, now, span), last)
         return summed(_both(_joined(predictions, told, label), label, last, now), label)
 
 
@@ -170,7 +170,7 @@ def _predictions(
     )
 
 
-def _told(rows: DataFrame, last: PassPosition | None) -> DataFrame:
+def _label_rows(rows: DataFrame, last: PassPosition | None) -> DataFrame:
     """Labels that the look knows, one row for each moment of which there are any."""
     old = "false" if last is None else _known_to(last)
     place = f"struct(`{ARRIVED}`, `{PARTITION}`, `{OFFSET}`)"

@@ -202,7 +202,7 @@ def _add(
             made = writer.write(judged(rows, imported_as(writer.stream)), IMPORTED if wish.delay is None else ASSUMED)
         moved = {rows_of(number): first + made.counts.records, IMPORTS: max(bronze.counter(IMPORTS) or 0, number + 1)}
         try:
-            writer.commit(made, moved, _told(bronze, wish, number, made, ended=ended))
+            writer.commit(made, moved, _bronze_note(bronze, wish, number, made, ended=ended))
         except DataError:
             turns -= 1
             number = _after(bronze, wish, number, first, last=not turns)
@@ -252,7 +252,7 @@ def _key(stream: Stream) -> str:
     return f"CAST({shown} AS BINARY)"
 
 
-def _told(bronze: LakeTable, wish: ImportRequest, number: int, made: Deposit, *, ended: bool) -> dict[str, int]:
+def _bronze_note(bronze: LakeTable, wish: ImportRequest, number: int, made: Deposit, *, ended: bool) -> dict[str, int]:
     """What bronze alone keeps of an import: which source and rule it has, its verdicts, and whether it has ended."""
     known = import_of(bronze, number)
     counts = known.verdicts | {EARLIER_COPIES: known.earlier_copies + made.counts.earlier_copies}

@@ -17,7 +17,7 @@ from headrace.define.stream import Stream
 from headrace.lake.counters import behind
 from headrace.lake.imports import IMPORT, IMPORTS, end_of, rows_of, rule_of
 from headrace.lake.layout import BRONZE, SILVER, bronze_shape, silver_shape
-from headrace.lake.location import Lake, look, open_lake
+from headrace.lake.location import Lake, find_tables, open_lake
 from headrace.lake.table import LakeTable
 from headrace.processes.jars import CONNECTOR, present
 from headrace.spark.archive.lake_writer import LakeWriter
@@ -49,7 +49,7 @@ def run_import(
     dry
         Import into a lake in the scratch folder: the counts are what they would be, and nothing stays.
     """
-    there = look(config, stream)
+    there = find_tables(config, stream)
     found = begun(there[BRONZE], wish) if BRONZE in there else None
     if found is not None and has_all(found, wish) and not behind(there[BRONZE], there.get(SILVER)):
         return Imported(found.partition, found.rows)
@@ -77,7 +77,7 @@ def _dry_writer(
     config: Config, stream: Stream, wish: ImportRequest, scratch: Path, session: SparkSession
 ) -> LakeWriter:
     """A writer to a lake that will be thrown away; it knows how far the real one is, and looks for copies there too."""
-    there = look(config, stream)
+    there = find_tables(config, stream)
     bronze = LakeTable(str(scratch / BRONZE), bronze_shape())
     silver = LakeTable(str(scratch / SILVER), silver_shape(stream))
     if BRONZE in there:

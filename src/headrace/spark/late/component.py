@@ -16,7 +16,7 @@ from headrace.config.config import Config, Names, names
 from headrace.define.stream import Stream
 from headrace.errors import HeadraceError
 from headrace.lake.layout import BRONZE, SILVER
-from headrace.lake.location import Lake, look
+from headrace.lake.location import Lake, find_tables
 from headrace.plan.model import Plan, TileSet
 from headrace.spark.late.late_lane import LateLane, LateLaneRun, Pass, late_file, publish_lanes
 from headrace.spark.pipeline.publish import QueryPaths
@@ -176,7 +176,7 @@ def has_passed(status: LateStatus, config: Config, tile_set: TileSet, run: str) 
     if lane is not None and lane.passes > 0:
         return True
     try:
-        return SILVER not in look(config, tile_set.stream)
+        return SILVER not in find_tables(config, tile_set.stream)
     except HeadraceError as error:
         if error.code != FAILED:
             raise
@@ -209,7 +209,7 @@ def lane_of(named: Names, tile_set: TileSet, run: LateLaneRun) -> LateLane:
 
 def lake_of(config: Config, stream: Stream) -> Lake | None:
     """A stream's tables to read; None while it has no lake."""
-    tables = look(config, stream)
+    tables = find_tables(config, stream)
     if BRONZE not in tables or SILVER not in tables:
         return None
     return Lake(tables[BRONZE], tables[SILVER], "")

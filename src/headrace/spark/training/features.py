@@ -225,7 +225,7 @@ def _evaluator(asked: AsOfQuery, keys: int, names: Sequence[str], *, own: bool) 
         if not rows.num_rows:
             return
         found = _answers(asked, keys, table.filter(pc.invert(is_row)), rows, own=own)
-        cells = _whole(rows.column(ROW)).flatten()
+        cells = _one_column(rows.column(ROW)).flatten()
         kind = rows.schema.field(ROW).type
         whole = [*(kind.field(at).name for at in range(kind.num_fields)), *names]
         yield from pa.Table.from_arrays([*cells, *found], names=whole).to_batches(max_chunksize=10_000)
@@ -242,7 +242,7 @@ def _answers(asked: AsOfQuery, keys: int, happened: pa.Table, rows: pa.Table, *,
         return table.column(name).to_numpy()
 
     if keys:
-        tables = ([_whole(table.column(f"{KEY}{at}")) for at in range(keys)] for table in (happened, rows))
+        tables = ([_one_column(table.column(f"{KEY}{at}")) for at in range(keys)] for table in (happened, rows))
         of_events, of_rows = numbered(*tables)
     else:
         of_events, of_rows = (np.zeros(table.num_rows, dtype=np.int64) for table in (happened, rows))
@@ -252,14 +252,14 @@ def _answers(asked: AsOfQuery, keys: int, happened: pa.Table, rows: pa.Table, *,
         of_events,
         numbers(happened, EVENT_TIME),
         RecordPositions(numbers(happened, ARRIVED), *places),
-        tuple(_whole(happened.column(f"{EATEN}{at}")) for at in range(len(asked.eaten))),
-        _whole(happened.column(EVENT_ID)) if asked.in_order else None,
+        tuple(_one_column(happened.column(f"{EATEN}{at}")) for at in range(len(asked.eaten))),
+        _one_column(happened.column(EVENT_ID)) if asked.in_order else None,
     )
     place = RecordPositions(*(numbers(rows, f"{OWN}{at}") for at in range(3))) if own else None
     return answers(asked, taken, QueryMoments(of_rows, numbers(rows, T), place))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _one_column(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
     import pyarrow as pa
 

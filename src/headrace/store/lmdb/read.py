@@ -12,7 +12,7 @@ from headrace.tiles.changelog import Key
 from headrace.tiles.expiry import other_base
 from headrace.tiles.identity import prefix_of
 from headrace.tiles.levels import BASE, EVER, Band, LevelLayout, ReadPiece, cover
-from headrace.tiles.run_choice import chosen
+from headrace.tiles.run_choice import choose_run
 
 
 class StoreQuery(NamedTuple):
@@ -28,7 +28,7 @@ class StoreQuery(NamedTuple):
 def looked_up(transaction: Any, table: Any, known: TileSetMeta, asked: StoreQuery) -> StoreRead:
     """The answer to a question, all of one transaction."""
     tile_set, keys, bands, run, layout = asked
-    read, said = chosen(known.progress, known.hand_overs, run)
+    read, said = choose_run(known.progress, known.hand_overs, run)
     if read is None:
         return StoreRead(None, None, [None] * len(keys), filling=known.filling)
     if layout is None or known.layout != layout:

@@ -166,7 +166,7 @@ def about_runs(found: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
         yield run.decode(), unsealed(run, said)
 
 
-def held(
+def read_pieces(
     prefixes: Sequence[bytes], found: Sequence[Any], bands: Sequence[Band], layout: LevelLayout | None, kept: bytes
 ) -> list[list[ReadPiece] | None]:
     """The pieces of each key, with its base where everything is asked for."""

@@ -23,7 +23,7 @@ from headrace.store.redis.drop import empty
 from headrace.store.redis.expire import RedisSweep
 from headrace.store.redis.levels import RedisLevels
 from headrace.store.redis.read import READ
-from headrace.store.redis.rows import RedisNames, about_run, about_runs, changed, counted, held, question, tile
+from headrace.store.redis.rows import RedisNames, about_run, about_runs, changed, counted, question, read_pieces, tile
 from headrace.store.redis.script import APPLY, DAMAGED, EMPTYING, MOVED, OTHER_FORMAT, OTHER_LAYOUT
 from headrace.store.row_bytes import HAND_OVER, PROGRESS, DamagedError, folded, read_hand_over, read_progress
 from headrace.tiles.changelog import HandOver, Key, ProgressRow, Row
@@ -31,7 +31,7 @@ from headrace.tiles.expiry import horizons
 from headrace.tiles.identity import placed, prefix_of, run_of, start_of
 from headrace.tiles.level_growth import FRESH, HOLES, MOST
 from headrace.tiles.levels import END, FIRST, Band, Fold, LevelLayout
-from headrace.tiles.run_choice import FIRST_RUN, chosen
+from headrace.tiles.run_choice import FIRST_RUN, choose_run
 
 _logger = logging.getLogger(__name__)
 
@@ -181,13 +181,15 @@ class RedisStore:
                 said, over, kept, expired, filling, *found = self._client.script(READ, *asked)
                 progress = {name: read_progress(data) for name, data in about_runs(said)}
                 hand_overs = {name: read_hand_over(data) for name, data in about_runs(over)}
-                read, told = chosen(progress, hand_overs, run)
+                read, told = choose_run(progress, hand_overs, run)
                 if read is None or (not found and keys):
                     return StoreRead(None, None, [None] * len(keys), filling=bool(filling))
                 if read == guess:
                     self._run[tile_set] = read
                     before = start_of(expired, 0) if expired else None
-                    return StoreRead(read, told, held(prefixes, found, bands, layout, kept), before, bool(filling))
+                    return StoreRead(
+                        read, told, read_pieces(prefixes, found, bands, layout, kept), before, bool(filling)
+                    )
             guess = read
 
     def fold_with(self, folds: Mapping[str, Fold]) -> None:
