@@ -1,18 +1,15 @@
-"""The Python client of Headrace's HTTP service: features and scores of keys, typed; how it stands; a few events in.
+"""The Python client of Headrace's HTTP service: features, scores and status, and a few events in.
 
-    address    the URL, and where a view's key lies below it
-    wire       kept-alive connections, each exchange with a deadline
-    again      what may be asked again, when, and for how long
-    answer     what comes back, as values or as errors
-    score      what a model says, the same way
-    typed      values in the types of their features
-    several    many keys in one request
-    line       an event as a line of JSON
-    table      answers as a pandas DataFrame
-    calls      `Client`: one thread or many
-    coroutines `AsyncClient`: the same as coroutines
+    client, async_client   `Client`, for one thread or many, and `AsyncClient`
+    address                the URL of a service, and the path of a view's key below it
+    connection, retry      kept-alive connections with deadlines, and what may be tried again
+    answer, score          what the service says, as values or as errors
+    batch                  many keys in one request
+    typed_values           values in the types of their features
+    dataframe              answers as a pandas DataFrame
+    event_json             an event as one line of JSON
 
-It needs a URL and no project. Events in numbers are `hr.Producer`'s business, which writes to the log itself.
+A client needs a URL and no project. For many events use `hr.Producer`, which writes to the log itself.
 """
 
 from headrace.client.answer import EventPosition, FeatureAnswer, Readiness, Refused

@@ -1,8 +1,9 @@
-"""Was it right? The figures of a project's models, restated whenever more is known.
+"""Evaluation: the metrics of a project's models, restated whenever more labels are known.
 
     predictions ┐
-                ├─► run.outcomes: sums that changed ─► cells, a Delta table in which every restatement stays ─► reports
+                ├─► spark.evaluation.outcomes: sums that changed ─► cells, a Delta table of all restatements ─► reports
     labels      ┘
 
-`passes` takes one look, `process` takes them again and again beside the pipeline, `report` reads what was found.
+`evaluation_pass` does one pass, `component` repeats passes beside the pipeline, `report` reads what they found.
+`drift_watch` and `alerts` turn windows into incidents and records of the topic `alerts`.
 """

@@ -1,17 +1,16 @@
-"""Serving: feature values over HTTP, merged from the store's tiles when they are asked for.
+"""Serving: feature values and scores over HTTP. No engine is loaded here.
 
-    partials, reading            the tiles' columns, merged into values
-    key, readable, on_demand     keys, what can be read by name, functions over request values
-    dimensions, dimension_index  tables in memory, looked at in the background
-    reads, batch                 one key and many, as JSON; sampled by `samples`, at moments of `steady`
-    row, scoring, scoring_rows   what a model gets, and its scores over HTTP
-    scoring_models, scoring_lineup, scoring_child, scoring_wire, model_process   versions, each in a process
-    body, events                 events in
-    middleware, origins, access, limits   who may ask and from where, how much at once
-    routes, openapi              a row for each path, and what can be asked; handlers are in `*_routes`
-    monitor, watch, looks, page, metrics   how things stand
-    answers, terms, tls, connections   a process that answers, and on which terms it listens
-    server, workers, worker, heard   the process that fills the store, and those that answer beside it
+    server, workers, worker, worker_pipe   the process that fills the store, and the workers that answer
+    http_server, server_options, tls       how a worker listens, and for whom
+    connections, middleware, origins, access, limits, request_queue   bounds, keys and roles of every request
+    routes, route, handler_context         one row for each path; handlers are in `*_routes`
+    feature_reads, past_reads, batch       one key, a past moment, many keys
+    body, event_intake                     events in
+    dimensions                             tables in memory, loaded again when they change
+    served_samples                         a sample of what was served, for the skew audit
+    monitor, status_view, status_page, metrics   status, page and Prometheus
+    openapi                                the OpenAPI document of a plan
+    scoring                                scores; each version of a model runs in a process of its own
 
-No engine is loaded here.
+Values are read by `read` from the store.
 """

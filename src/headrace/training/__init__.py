@@ -1,12 +1,13 @@
 """Training sets: rows of keys, times and labels in, the features that were known at those times out.
 
-    wish, choice            what is asked for, read before anything starts: samples, negatives left out, splits by time
-    asked                   the features behind names, and what their columns are called
-    source, files, tables   the spine: from pandas, Spark, CSV, Parquet, Delta, or SQL over the lake
-    lake                    the lake's tables, each in one version
-    columns, facts          what the spine must have, and one pass over it that says whether it does
-    results, manifest       data and manifest in a folder, from which it can be made again
-    made, making, again     all of it in order
+    request                                 the arguments, checked before anything starts
+    feature_columns                         the features behind names, and the names of their columns
+    spine_source, spine_files, spine_sql    the spine: from pandas, Spark, files, Delta, or SQL over the lake
+    spine_columns, spine_facts              the columns that a spine must have, and one pass that checks them
+    row_selection                           samples, negatives left out, splits by time
+    lake_tables                             the tables of the lake, each in one version
+    build, result, reproduce                the steps in order, what they give, and the same set again
+    output_folder, manifest                 data and manifest on disk
 
 Values come from `spark.training.features`, on-demand features from `spark.on_demand`. `headrace training-set` is the
 command line. Importing this loads no engine.
