@@ -404,13 +404,13 @@ import sys, time
 from pathlib import Path
 from headrace.processes import state_folder
 from headrace.supervisor import up
-from headrace.supervisor.child import Child
+from headrace.supervisor.child import ChildCommand
 from headrace.processes.signals import Signals
 from headrace.supervisor.supervisor import Supervisor
 
-where = state_folder.Place(Path(sys.argv[1]))
+where = state_folder.StateFolder(Path(sys.argv[1]))
 is_ready = {} if sys.argv[3] == "ready" else None
-child = Child("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: is_ready)
+child = ChildCommand("one", [sys.executable, "-S", "-c", sys.argv[2]], lambda *_: is_ready)
 say = lambda line: print(line, flush=True)
 with state_folder.locked(where), Signals() as signals:
     up.keep(Supervisor([child], where, say=say), signals, say=say, watch=lambda _: None, began=time.monotonic())

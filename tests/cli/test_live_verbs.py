@@ -517,7 +517,7 @@ def test_status_names_a_component_that_hangs_or_fails_every_time(shop, ask, stat
     finally:
         running.kill()
         assert process_identity.gone([running.identity], within=10)
-        assert running.code() is not None
+        assert running.wait(10) is not None
     (row,) = (line for line in out.splitlines() if line.startswith("spark: archive"))
     assert (code, out.startswith("shop: degraded")) == (1, True)
     assert row.split(maxsplit=4)[2:4] == [state, "7"]
@@ -551,10 +551,9 @@ WHOLE = """
 import sys
 from headrace.cli.main import main
 from headrace.supervisor import stack
-from headrace.processes.child import ChildProcess
-from headrace.supervisor.child import Child, start_child
+from headrace.supervisor.child import ChildCommand
 
-child = Child("serve", [sys.executable, "-S", "-c", sys.argv[1]], lambda *_: {"url": "http://here", "port": 80})
+child = ChildCommand("serve", [sys.executable, "-S", "-c", sys.argv[1]], lambda *_: {"url": "http://here", "port": 80})
 stack.children = lambda *_, **__: [child]
 sys.exit(main(["up", "--port", "0"]))
 """

@@ -183,7 +183,7 @@ def test_when_one_cannot_be_started_the_others_are_not_left_behind(shop, tmp_pat
         raise MachineError("start-failed", "The local Toy did not start.")
 
     second = Local(Service(tmp_path / "second", "Toy", "toy"), lambda _: None, refuse)
-    monkeypatch.setattr(services, "wanted", lambda *_: [first, second])
+    monkeypatch.setattr(services, "find_required", lambda *_: [first, second])
     with pytest.raises(HeadraceError, match="did not start"):
         Services(shop, lambda _: None).start()
     assert service.running(first.service) is None
@@ -192,7 +192,7 @@ def test_when_one_cannot_be_started_the_others_are_not_left_behind(shop, tmp_pat
 def test_nothing_is_started_when_the_machine_lacks_what_one_of_them_needs(shop, tmp_path, monkeypatch):
     first = toy(tmp_path / "first", "import time; time.sleep(600)")
     (shared,) = services.find_required(shop, lambda _: None)
-    monkeypatch.setattr(services, "wanted", lambda *_: [first, shared])
+    monkeypatch.setattr(services, "find_required", lambda *_: [first, shared])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="redis-server"):
         Services(shop, lambda _: None).start()

@@ -63,7 +63,7 @@ def test_records_in_kafka_become_the_tiles_of_the_reference(both, shop):
     for key, value_ in (events := sent(SystemClock().now())):
         log.append("pipeline.payments", value_, key=key.encode())
     told = both.settled("payments", len(events))
-    assert told["verdicts"] == {
+    assert told.verdicts == {
         "malformed": 1,
         "invalid": 1,
         "future": 1,
@@ -71,7 +71,7 @@ def test_records_in_kafka_become_the_tiles_of_the_reference(both, shop):
         "duplicate": 10,
         "admitted": 100,
     }
-    assert told["lag_events"] == 0
+    assert told.lag_events == 0
 
     outcome = ReferenceResult(shop.plan(), stack.everything(log, "pipeline.payments", "payments"))
     rows = log.read("pipeline.changelog.payments.by_card", 0, 0, limit=100_000)

@@ -124,7 +124,7 @@ def test_damage_that_nobody_has_met_yet_is_found_at_the_next_start(harmed):
 
 def test_a_store_that_was_closed_is_opened_without_a_look_at_its_rows(tmp_path, monkeypatch):
     filled(LmdbStore(tmp_path)).close()
-    monkeypatch.setattr(damage, "_look", lambda _: pytest.fail("it was looked at"))
+    monkeypatch.setattr(damage, "_check_in_process", lambda _: pytest.fail("it was looked at"))
     with LmdbStore(tmp_path, mend=True) as store:
         assert total(store) == 100
 

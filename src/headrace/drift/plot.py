@@ -32,8 +32,8 @@ def plot(incident: Incident, series: str | None = None) -> str:
     --------
     >>> from headrace.drift.incident import opened
     >>> seen = tuple(Point(at, float(at > 5), 0.0, 0.1) for at in range(10))
-    >>> moved = DriftAlarm("null rate of card", 6, 10, effect=1.0, before=0.0, now=1.0, times_least=100.0,
-    evidence=seen)
+    >>> sizes = {"effect": 1.0, "before": 0.0, "now": 1.0, "times_least": 100.0}
+    >>> moved = DriftAlarm("null rate of card", 6, 10, **sizes, evidence=seen)
     >>> plot(opened("fraud", 3, moved)).startswith('<svg xmlns="http://www.w3.org/2000/svg"')
     True
     """

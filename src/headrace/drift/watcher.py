@@ -51,8 +51,8 @@ class Watching:
     --------
     >>> from headrace.clock import HOUR
     >>> def hours(first, last, error):
-    ...     return [DriftWindow(at * HOUR, (at + 1) * HOUR, measures={"mae": (error, 0.01)}) for at in range(first,
-    last)]
+    ...     measures = {"mae": (error, 0.01)}
+    ...     return [DriftWindow(at * HOUR, (at + 1) * HOUR, measures=measures) for at in range(first, last)]
     >>> watching = Watching("prices", 1, {}, WatchSettings(reference=7 * 24))
     >>> watching.feed(hours(0, 200, error=0.5))
     []

@@ -20,10 +20,10 @@ ESTIMATED = ("positive_rate", "precision", "recall", "f1", "auc", "log_loss", "b
 def estimate(sums: Sums) -> Figures:
     """What the figures of all predictions of a window are expected to be, labels or not.
 
-    >>> from headrace.meaning.outcome import Outcome
+    >>> from headrace.meaning.outcome import PredictionOutcome
     >>> from headrace.meaning.sums import of_prediction
-    >>> two = of_prediction(0.9, True, Outcome("open", None), binary=True)
-    >>> two += of_prediction(0.1, False, Outcome("open", None), binary=True)
+    >>> two = of_prediction(0.9, True, PredictionOutcome("open", None), binary=True)
+    >>> two += of_prediction(0.1, False, PredictionOutcome("open", None), binary=True)
     >>> {name: round(value, 2) for name, value in estimate(two).items()}
     {'positive_rate': 0.5, 'precision': 0.9, 'recall': 0.9, 'f1': 0.9, 'auc': 0.9, 'log_loss': 0.33, 'brier': 0.09}
     """

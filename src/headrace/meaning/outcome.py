@@ -77,10 +77,10 @@ def outcome(
     --------
     >>> told = [LabelEvent("p1", 50, (60, 0, 1), False), LabelEvent("p1", 80, (90, 0, 2), True)]
     >>> outcome(10, told, 70, horizon=100), outcome(10, told, 95, horizon=100)
-    (Outcome(state='labelled', truth=False, delay=50, contradicted=False), \
+    (PredictionOutcome(state='labelled', truth=False, delay=50, contradicted=False), \
 PredictionOutcome(state='corrected', truth=True, delay=50, contradicted=False))
     >>> outcome(10, [], 95, horizon=100).state, outcome(10, [], 110, horizon=100, default=False)
-    ('open', Outcome(state='defaulted', truth=False, delay=None, contradicted=False))
+    ('open', PredictionOutcome(state='defaulted', truth=False, delay=None, contradicted=False))
     """
     known = sorted(
         (each for each in labels if each.place[0] < known_until and abs(each.happened - at) <= horizon),

@@ -31,8 +31,8 @@ class Encoder:
     Examples
     --------
     >>> from headrace.models.manifest import Manifest
-    >>> from headrace.models.columns import Column
-    >>> columns = (Column("n", "integer", ""), Column("country", "string", ""))
+    >>> from headrace.models.columns import ModelColumn
+    >>> columns = (ModelColumn("n", "integer", ""), ModelColumn("country", "string", ""))
     >>> made = Manifest(
     ...     model="m", version=1, created_at=0, headrace="", format="onnx", file="m", sha256="", features="f",
     ...     columns=columns, categories={"country": ("CH", "IN")},

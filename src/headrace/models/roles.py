@@ -100,8 +100,8 @@ def _noted(roles: Roles, change: RoleChange, **fields: object) -> Roles:
 def earlier(roles: Roles) -> list[int]:
     """The champions before, the latest first: those that were promoted, without those that were rolled back since.
 
-    >>> history = [RoleChange(0, "promote", 1), RoleChange(1, "promote", 2), RoleChange(2, "promote", 3), RoleChange(3,
-    "rollback", 2)]
+    >>> history = [RoleChange(at, "promote", at + 1) for at in range(3)]
+    >>> history.append(RoleChange(3, "rollback", 2))
     >>> earlier(Roles(champion=2, history=tuple(history)))
     [1]
     """

@@ -35,11 +35,11 @@ class Scorer:
 
     Examples
     --------
-    >>> from headrace.models.columns import Column
+    >>> from headrace.models.columns import ModelColumn
     >>> from headrace.models.predictors import OfRow
     >>> made = Manifest(
     ...     model="m", version=1, created_at=0, headrace="", format="python", file="score.py", sha256="",
-    ...     features="f", columns=(Column("n", "integer", ""),),
+    ...     features="f", columns=(ModelColumn("n", "integer", ""),),
     ... )
     >>> Scorer(made, OfRow(lambda row: row["n"] / 10)).score([{"n": 3}])
     [0.3]

@@ -26,11 +26,11 @@ class DimensionIndex:
     --------
     >>> import headrace as hr
     >>> import pyarrow as pa
-    >>> from headrace.lake.dimension_table import held
+    >>> from headrace.lake.dimension_table import load_rows
     >>> fields = {"merchant": str, "risk": float}
     >>> merchants = hr.dimension("merchants", "m.parquet", by="merchant", fields=fields, valid_from="since")
     >>> since = pa.array([20, 10], pa.timestamp("us", tz="UTC"))
-    >>> table = held(merchants, [pa.table({"merchant": ["m", "m"], "risk": [0.9, 0.5], "since": since})], "1")
+    >>> table = load_rows(merchants, [pa.table({"merchant": ["m", "m"], "risk": [0.9, 0.5], "since": since})], "1")
     >>> index = DimensionIndex(table)
     >>> index.value_at(("m",), 19), index.value_at(("m",), 9)
     ({'risk': 0.5}, None)

@@ -34,8 +34,9 @@ def horizons(
 def outgrown(old: LevelLayout, new: LevelLayout) -> bool:
     """Whether something is wanted that may have been removed under an old layout.
 
-    >>> outgrown(LevelLayout("", (), keep=60), LevelLayout("", (), keep=90)), outgrown(LevelLayout("", ()),
-    LevelLayout("", (), keep=90)) (True, False)
+    >>> longer = LevelLayout("", (), keep=90)
+    >>> outgrown(LevelLayout("", (), keep=60), longer), outgrown(LevelLayout("", ()), longer)
+    (True, False)
     """
     if not old.keep:
         return False

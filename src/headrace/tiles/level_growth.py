@@ -59,8 +59,9 @@ class Growth(msgspec.Struct, array_like=True, gc=False):
     def changed(self, layout: LevelLayout, tile: int) -> list[tuple[int, int]]:
         """Take note that a tile is another now; start and level of the rows that are wrong by it.
 
-        >>> Growth(reached=60).changed(LevelLayout("", (10, 50)), 57), Growth(reached=50).changed(LevelLayout("", (10,
-        50)), 57) ([(50, 1), (50, 2)], [])
+        >>> layout = LevelLayout("", (10, 50))
+        >>> Growth(reached=60).changed(layout, 57), Growth(reached=50).changed(layout, 57)
+        ([(50, 1), (50, 2)], [])
         """
         if tile >= self.reached:
             return []

@@ -50,7 +50,7 @@ def shape_of(ddl: str) -> SparkType:
     """Read a Spark type as a monoid writes it.
 
     >>> shape_of("STRUCT<n: BIGINT, mean: DOUBLE>").members[1]
-    ('mean', Shape(name='DOUBLE', element=None, members=()))
+    ('mean', SparkType(name='DOUBLE', element=None, members=()))
     """
     tokens = [match.group(1) for match in _TOKEN.finditer(ddl)]
     try:
@@ -104,8 +104,8 @@ def decoder(columns: Sequence[tuple[str, Monoid]]) -> Callable[[bytes], Sequence
 
     Examples
     --------
-    >>> from headrace.aggregate import Count, Span
-    >>> read = decoder([("count_1", Count()), ("span_1", Span())])
+    >>> from headrace.aggregate import Count, TimeSpan
+    >>> read = decoder([("count_1", Count()), ("span_1", TimeSpan())])
     >>> read(b'{"count_1":3,"span_1":{"n":1,"min":5,"max":5},"other":"x"}'), read(b"{}")
     ([3, (1, 5, 5)], [None, None])
     """

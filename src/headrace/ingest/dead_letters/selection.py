@@ -66,9 +66,8 @@ def choose(letters: Mapping[str, DeadLetter], wanted: LetterSelection, gone: Ite
 def reasons(letters: Iterable[DeadLetter]) -> list[tuple[str, str, int]]:
     """How many letters there are of each verdict and reason, the most frequent first; numbers in a reason are alike.
 
-    >>> ahead = [DeadLetter(0, n, 5, "future", f"dated {n} s after its arrival", None, b"", (), 0) for n in range(60,
-    63)]
-    >>> reasons(ahead)
+    >>> said = [f"dated {n} s after its arrival" for n in range(60, 63)]
+    >>> reasons([DeadLetter(0, n, 5, "future", reason, None, b"", (), 0) for n, reason in enumerate(said)])
     [('future', 'dated N s after its arrival', 3)]
     """
     counts = Counter((letter.verdict, re.sub(r"\d+", "N", letter.reason)) for letter in letters)

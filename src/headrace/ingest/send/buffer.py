@@ -91,8 +91,8 @@ class Buffer:
     >>> from headrace.log import MemoryLog
     >>> log = MemoryLog()
     >>> _ = log.create_topic("clicks")
-    >>> buffer = Buffer(lambda messages: log.append_batch("clicks", messages), BufferBounds(0, 100, 1_000, 10**6,
-    SECOND))
+    >>> bounds = BufferBounds(0, 100, 1_000, 10**6, SECOND)
+    >>> buffer = Buffer(lambda messages: log.append_batch("clicks", messages), bounds)
     >>> buffer.put(Message(b"{}")).result(timeout=10)
     Position(partition=0, offset=0)
     >>> buffer.close(timeout=10)

@@ -18,10 +18,10 @@ def of_estimator(model: Any, manifest: Manifest) -> OfMatrix:
     """The probability of the second of two classes, or what `predict` says.
 
     >>> from types import SimpleNamespace
-    >>> from headrace.models.columns import Column
+    >>> from headrace.models.columns import ModelColumn
     >>> made = Manifest(
     ...     model="m", version=1, created_at=0, headrace="", format="sklearn", file="m", sha256="", features="f",
-    ...     columns=(Column("n", "integer", ""),),
+    ...     columns=(ModelColumn("n", "integer", ""),),
     ... )
     >>> import numpy as np
     >>> of_estimator(SimpleNamespace(predict=lambda rows: rows[:, 0] / 2), made)(np.array([[1.0]])).tolist()
