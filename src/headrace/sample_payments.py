@@ -53,10 +53,10 @@ def payments(count: int, *, seed: int, start: int, per_second: float, cards: int
     ['card-006', 'card-000', 'card-049']
     """
     chance = random.Random(seed)
-    return sorted(_sent(chance, count, start, per_second, cards))
+    return sorted(_make_payments(chance, count, start, per_second, cards))
 
 
-def _sent(chance: random.Random, count: int, start: int, per_second: float, cards: int) -> Iterator[Payment]:
+def _make_payments(chance: random.Random, count: int, start: int, per_second: float, cards: int) -> Iterator[Payment]:
     for number in range(count):
         sent_at = start + int(number / per_second * SECOND)
         card = f"card-{int(cards * chance.random() ** 3):03}"

@@ -160,9 +160,9 @@ def test_what_a_worker_says_again_counts_once(tmp_path):
     keeping._all += [one, other]
     nothing = dict.fromkeys(ANSWERED, 0)
     for worker, features in ((one, 3), (one, 5), (one, 5)):
-        keeping._word(worker, WorkerReport({**nothing, "features": features}, [1.0]))
+        keeping._reply_to(worker, WorkerReport({**nothing, "features": features}, [1.0]))
     assert not keeping.up.is_set(), "one has not been heard yet"
-    keeping._word(other, WorkerReport({**nothing, "features": 2}, []))
+    keeping._reply_to(other, WorkerReport({**nothing, "features": 2}, []))
     assert keeping.up.is_set()
     assert (world.serving.monitor.answered["features"], len(world.serving.monitor.reads)) == (7, 3)
 

@@ -188,7 +188,7 @@ def test_levels_of_another_layout_are_removed_and_new_ones_made(store):
 def test_a_process_that_died_while_levels_were_removed_leaves_none_that_is_read(tmp_path, monkeypatch):
     filled(store := LmdbStore(tmp_path))
     monkeypatch.setattr(relayout, "PART", 40)
-    monkeypatch.setattr(relayout.Arranging, "_told", lambda *_: 1 / 0)
+    monkeypatch.setattr(relayout.Arranging, "_count_tile", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         store.fold_with({SET: Counting((20, 100), "other")})
     assert {piece.level for piece in pieces(store, [Band(0, 2_000, 99)])} == {0}

@@ -65,7 +65,7 @@ def command(
 
 def _show(loaded: Project, filled: list[Filled], times: StepTimes, *, as_json: bool) -> None:
     """Every step with its seconds, which add up; of a tile set its run as well."""
-    runs = {each["tile_set"]: each for each in (_told(loaded, done, times) for done in filled)}
+    runs = {each["tile_set"]: each for each in (_backfill_json(loaded, done, times) for done in filled)}
     whole, rows = sum(times.seconds.values()), sum(times.rows.values())
     if as_json:
         steps = {name: round(seconds, 3) for name, seconds in times.seconds.items()}
@@ -84,7 +84,7 @@ def _run(told: dict[str, Any] | None) -> tuple[str, str]:
     return ("-", "-") if told is None else (told["run"], told["point"])
 
 
-def _told(loaded: Project, done: Filled, times: StepTimes) -> dict[str, Any]:
+def _backfill_json(loaded: Project, done: Filled, times: StepTimes) -> dict[str, Any]:
     from headrace.clock import show_time
 
     made = done.hand_over

@@ -82,11 +82,11 @@ def _stream(stream: Stream) -> Entry:
 
 def _view(view: View) -> Entry:
     staleness = {} if view.max_staleness is None else {"max_staleness": show_duration(view.max_staleness)}
-    return _keyed("view", view, _place(view) | staleness)
+    return _keyed("view", view, _source_json(view) | staleness)
 
 
 def _dimension(dimension: Dimension) -> Entry:
-    return _keyed("dimension", dimension, _place(dimension))
+    return _keyed("dimension", dimension, _source_json(dimension))
 
 
 def _keyed(kind: str, each: View | Dimension, more: dict[str, str]) -> Entry:
@@ -113,11 +113,11 @@ def _features(view: View | Dimension) -> Iterator[Entry]:
             description=feature.description or view.description,
             tags=view.tags,
             location=view.location,
-            more=_place(view) | {"nullable": feature.nullable},
+            more=_source_json(view) | {"nullable": feature.nullable},
         )
 
 
-def _place(view: View | Dimension) -> dict[str, Any]:
+def _source_json(view: View | Dimension) -> dict[str, Any]:
     if isinstance(view, Dimension):
         until = "" if view.valid_to is None else f" to {view.valid_to}"
         return {"table": view.path, "key": ", ".join(view.by), "valid": f"from {view.valid_from}{until}"}

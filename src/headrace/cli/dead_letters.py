@@ -172,10 +172,10 @@ def replay_letters(
 
         there = {topics.source, topics.dead} <= opened.log.topics().keys()
         done = replay(opened.log, declared, topics, wish, SystemClock(), progress) if there else Replayed()
-    return _tell(declared, done, as_json=as_json)
+    return _report_replay(declared, done, as_json=as_json)
 
 
-def _tell(stream: Stream, done: Replayed, *, as_json: bool) -> int:
+def _report_replay(stream: Stream, done: Replayed, *, as_json: bool) -> int:
     for each in done.left:
         talk(f"left: {each.id}: {each.verdict}, {each.reason}")
     found = f", {len(done.found):,} found that an earlier replay had sent" if done.found else ""

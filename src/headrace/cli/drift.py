@@ -49,7 +49,7 @@ def command(
         hint = 'Declare a label of one with hr.label(...), or set drift.watch = "all".'
         raise UsageError("not-found", "No model is watched for drift.", hint=hint)
     if not no_look:
-        _look(loaded, chosen)
+        _run_pass(loaded, chosen)
     found = watched(loaded, chosen)
     if html is not None:
         from headrace.evaluation.drift_page import page
@@ -84,7 +84,7 @@ def _registry(loaded: Project) -> ModelRegistry:
     return ModelRegistry(models_folder(loaded.config), SystemClock())
 
 
-def _look(loaded: Project, chosen: tuple[Model, ...]) -> None:
+def _run_pass(loaded: Project, chosen: tuple[Model, ...]) -> None:
     from headrace.batch import session_of
     from headrace.clock import SystemClock
     from headrace.evaluation.drift_watch import spread_table

@@ -46,7 +46,7 @@ def command(
     from headrace.evaluation.report import report
 
     loaded = project.load(path, env)
-    chosen = _chosen(loaded, label)
+    chosen = _chosen_labels(loaded, label)
     if strays and no_look:
         raise UsageError("bad-usage", "--strays reads the lake, and --no-look does not.", hint="Leave one of them out.")
     found = {} if no_look else _update_figures(loaded, chosen, strays=strays)
@@ -64,7 +64,7 @@ def command(
         show(each)
 
 
-def _chosen(loaded: Project, name: str | None) -> tuple[Label, ...]:
+def _chosen_labels(loaded: Project, name: str | None) -> tuple[Label, ...]:
     if not loaded.labels:
         hint = "Declare one with hr.label(...)."
         raise UsageError("not-found", "The project declares no label.", hint=hint)

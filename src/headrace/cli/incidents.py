@@ -46,7 +46,9 @@ def listed(path: Path | None, env: str | None, everything: bool, limit: int, aft
     from headrace.evaluation.alerts import as_json as told
     from headrace.evaluation.drift_watch import under_way
 
-    every = sorted((one for each in _found(path, env)[1] for one in each.incidents), key=lambda one: (-one.at, one.id))
+    every = sorted(
+        (one for each in _find_incidents(path, env)[1] for one in each.incidents), key=lambda one: (-one.at, one.id)
+    )
     chosen = [one for one in _following(every, after) if everything or under_way(one)]
     if as_json:
         data_json([told(one) for one in chosen])
@@ -87,7 +89,7 @@ def show(incident: str, path: Path | None, env: str | None, svg: Path | None, as
     from headrace.drift.plot import plot
     from headrace.evaluation.alerts import as_json as told
 
-    one, _ = _one(_found(path, env)[1], incident)
+    one, _ = _find_incident(_find_incidents(path, env)[1], incident)
     if svg is not None:
         svg.write_text(plot(one), encoding="utf-8")
         talk(f"Written to {svg}.")
@@ -128,7 +130,7 @@ def close(incident: str, path: Path | None, env: str | None, why: str, who: str 
     _do(incident, path, env, CLOSED, why, who)
 
 
-def _found(path: Path | None, env: str | None) -> tuple[Project, list[WatchedVersion]]:
+def _find_incidents(path: Path | None, env: str | None) -> tuple[Project, list[WatchedVersion]]:
     from headrace import project
     from headrace.cli.drift import watched
     from headrace.evaluation.drift_watch import watched_models
@@ -137,7 +139,7 @@ def _found(path: Path | None, env: str | None) -> tuple[Project, list[WatchedVer
     return loaded, watched(loaded, watched_models(loaded.plan(), loaded.config))
 
 
-def _one(found: list[WatchedVersion], name: str) -> tuple[Incident, WatchedVersion]:
+def _find_incident(found: list[WatchedVersion], name: str) -> tuple[Incident, WatchedVersion]:
     known = {one.id: (one, each) for each in found for one in each.incidents}
     if name in known:
         return known[name]
@@ -157,8 +159,8 @@ def _do(name: str, path: Path | None, env: str | None, state: str, why: str, who
     from headrace.evaluation.drift_watch import IncidentAction, do
     from headrace.topics import create, open_log, topics
 
-    loaded, found = _found(path, env)
-    one, each = _one(found, name)
+    loaded, found = _find_incidents(path, env)
+    one, each = _find_incident(found, name)
     done = IncidentAction(name, state, who or getpass.getuser(), why, SystemClock().now(), each.windows[-1].end)
     one.changed(IncidentChange(state, done.who, why, done.when))  # refuses what cannot be
     with open_log(loaded.config) as log:

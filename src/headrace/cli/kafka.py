@@ -102,7 +102,7 @@ def _status(loaded: Config) -> dict[str, Any]:
         "topics": None,
         "problem": None,
         "local": None if local is None else {"brokers": local.brokers, "pid": local.pid},
-        "jars": {use: _there(use) for use in ("connector", "broker")},
+        "jars": {use: _has_jars(use) for use in ("connector", "broker")},
     }
     try:
         with cluster(loaded) as log:
@@ -113,7 +113,7 @@ def _status(loaded: Config) -> dict[str, Any]:
     return told
 
 
-def _there(use: str) -> bool:
+def _has_jars(use: str) -> bool:
     from headrace.errors import MachineError
     from headrace.processes.jars import present
 

@@ -130,7 +130,7 @@ def _choices(told: dict[str, Any]) -> None:
         (
             show_duration(each["max_clock_skew"]),
             share(each["future"]),
-            _now(each["max_clock_skew"], told["max_clock_skew"]),
+            _mark_current(each["max_clock_skew"], told["max_clock_skew"]),
         )
         for each in told["skew_choices"]
     ]
@@ -141,7 +141,7 @@ def _state(choice: dict[str, Any]) -> str:
     return f"about {show_size(choice['state']['bytes'])}"
 
 
-def _now(value: int, present: int) -> str:
+def _mark_current(value: int, present: int) -> str:
     return "now" if value == present else ""
 
 

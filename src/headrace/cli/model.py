@@ -108,7 +108,7 @@ def listed(model: str | None, path: Path | None, env: str | None, as_json: bool)
         for version in (models.versions(name) if model or name in models.models() else ())
     ]
     if as_json:
-        told = [_told(manifest, roles) for _, manifest, roles in rows]
+        told = [_version_json(manifest, roles) for _, manifest, roles in rows]
         data_json({"models": wanted, "versions": told})
         return
     if not rows:
@@ -146,7 +146,7 @@ def show(model: str, version: int | None, path: Path | None, env: str | None, as
     differences = unfit(manifest, models.inputs(model))
     history = [_change(change) for change in roles.history]
     if as_json:
-        data_json(_told(manifest, roles) | {"differences": differences, "history": history})
+        data_json(_version_json(manifest, roles) | {"differences": differences, "history": history})
         return
     for name, text in _lines(manifest, roles).items():
         data(f"{name.ljust(12)}  {text}")
@@ -170,7 +170,7 @@ def promote(model: str, version: int, why: str | None, path: Path | None, env: s
     """Make a version the champion. One that does not fit the plan is refused."""
     models, _ = _models(path, env)
     models.try_out(model, version)
-    _say(model, models.promote(model, version, why))
+    _say_roles(model, models.promote(model, version, why))
 
 
 @command.command("challenge")
@@ -197,7 +197,7 @@ def challenge(
     """Let a version answer for a share of the keys in the champion's place."""
     models, _ = _models(path, env)
     if stop:
-        _say(model, models.unchallenge(model, why))
+        _say_roles(model, models.unchallenge(model, why))
         return
     if version is None or share is None:
         raise UsageError(
@@ -206,7 +206,7 @@ def challenge(
             hint="As in `headrace model challenge fraud 3 --share 0.1`.",
         )
     models.try_out(model, version)
-    _say(model, models.challenge(model, version, share, why))
+    _say_roles(model, models.challenge(model, version, share, why))
 
 
 @command.command("shadow")
@@ -219,10 +219,10 @@ def shadow(model: str, version: int, stop: bool, why: str | None, path: Path | N
     """Let a version score beside the champion, unheard."""
     models, _ = _models(path, env)
     if stop:
-        _say(model, models.unshadow(model, version, why))
+        _say_roles(model, models.unshadow(model, version, why))
         return
     models.try_out(model, version)
-    _say(model, models.shadow(model, version, why))
+    _say_roles(model, models.shadow(model, version, why))
 
 
 @command.command("rollback")
@@ -232,7 +232,7 @@ def shadow(model: str, version: int, stop: bool, why: str | None, path: Path | N
 def rollback(model: str, why: str | None, path: Path | None, env: str | None) -> None:
     """Make the champion before the champion again."""
     models, _ = _models(path, env)
-    _say(model, models.rollback(model, why))
+    _say_roles(model, models.rollback(model, why))
 
 
 def _models(path: Path | None, env: str | None) -> tuple[FittingModels, list[str]]:
@@ -243,7 +243,7 @@ def _models(path: Path | None, env: str | None) -> tuple[FittingModels, list[str
     return models_of(whose), [model.name for model in whose.models]
 
 
-def _say(model: str, roles: Roles) -> None:
+def _say_roles(model: str, roles: Roles) -> None:
     challenger = (
         "" if roles.challenger is None else f", challenger {roles.challenger} for {roles.share:.0%} of the keys"
     )
@@ -259,7 +259,7 @@ def _role(version: int, roles: Roles) -> str:
     return "shadow" if version in roles.shadows else "-"
 
 
-def _told(manifest: Manifest, roles: Roles) -> dict[str, Any]:
+def _version_json(manifest: Manifest, roles: Roles) -> dict[str, Any]:
     import msgspec
 
     told: dict[str, Any] = msgspec.to_builtins(manifest)

@@ -155,7 +155,7 @@ def _inspect(loaded: Project, tile_sets: dict[str, TileSetReport]) -> None:
             held = inspect(session, _checkpoint(loaded, checkpoint))
             for name, operator in tile_sets[tiles].operators.items():
                 found = held.get(name)
-                operator.held = None if found is None else _held(found)
+                operator.held = None if found is None else _state_report(found)
 
 
 def _show(tile_sets: dict[str, TileSetReport], *, inspected: bool) -> None:
@@ -183,7 +183,7 @@ def _cells(state: OperatorReport) -> list[str]:
     ]
 
 
-def _held(found: OperatorUsage) -> HeldReport:
+def _state_report(found: OperatorUsage) -> HeldReport:
     oldest, newest = (None if at is None else show_time(at) for at in (found.oldest, found.newest))
     return HeldReport(rows=found.rows, oldest=oldest, newest=newest)
 

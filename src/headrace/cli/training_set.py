@@ -57,7 +57,7 @@ def command(
     from headrace.batch import session_of
     from headrace.training.output_folder import folder_of
 
-    make = _again(spine, again, asked) if again is not None else _made(spine, asked)
+    make = _make_again(spine, again, asked) if again is not None else _make_new(spine, asked)
     folder = folder_of(out)
     loaded = project.load(path, env)
     began = time.monotonic()
@@ -74,7 +74,7 @@ def command(
 Make = Callable[["Project", Path, Any, Callable[[str], None]], dict[str, Any]]
 
 
-def _made(spine: str | None, asked: dict[str, Any]) -> Make:
+def _make_new(spine: str | None, asked: dict[str, Any]) -> Make:
     from headrace.training.request import read_request
     from headrace.training.result import make
 
@@ -87,7 +87,7 @@ def _made(spine: str | None, asked: dict[str, Any]) -> Make:
     return lambda loaded, folder, session, tell: make(loaded, wanted, spine, folder, session=session, tell=tell)
 
 
-def _again(spine: str | None, folder: Path, asked: dict[str, Any]) -> Make:
+def _make_again(spine: str | None, folder: Path, asked: dict[str, Any]) -> Make:
     from headrace.training.manifest import read_manifest
     from headrace.training.reproduce import make_again, spine_again
 

@@ -258,7 +258,7 @@ class Client:
         def ask(piece: KeyBatch) -> list[Score | Refused]:
             return scores_of(self._post(path, score_body(piece, stale, version)), model, len(piece.keys))
 
-        found = Scores(self._each(ask, asked))
+        found = Scores(self._ask_batches(ask, asked))
         if keys is not None:
             return found
         (one,) = found
@@ -314,9 +314,9 @@ class Client:
         def ask(piece: KeyBatch) -> list[FeatureAnswer | Refused]:
             return answers_of(self._post(FEATURES_OF_KEYS, body_of(name, piece, stale)), view, len(piece.keys))
 
-        return self._each(ask, list(pieces(keys, request)))
+        return self._ask_batches(ask, list(pieces(keys, request)))
 
-    def _each(self, ask: Callable[[KeyBatch], list[T]], asked: list[KeyBatch]) -> list[T]:
+    def _ask_batches(self, ask: Callable[[KeyBatch], list[T]], asked: list[KeyBatch]) -> list[T]:
         """The answers to all pieces, several at once."""
         work = functools.partial(_whole_or_halves, ask)
         found = map(work, asked) if len(asked) < 2 or self.closed else self._threads.map(work, asked)

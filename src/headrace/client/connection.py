@@ -56,10 +56,10 @@ class Wire:
         kept = self._take() if request.repeated else None
         if kept is not None:
             try:
-                return self._once(kept, request, deadline)
+                return self._exchange(kept, request, deadline)
             except ConnectionError:
                 pass  # It was given up while nobody used it, which says nothing of the server: a new one will.
-        return self._once(self._connection(), request, deadline)
+        return self._exchange(self._connection(), request, deadline)
 
     def close(self) -> None:
         """Close what is idle now, and the rest when it comes back."""
@@ -68,9 +68,9 @@ class Wire:
         for connection in idle:
             connection.close()
 
-    def _once(self, connection: http.client.HTTPConnection, request: HttpRequest, deadline: float) -> Reply:
+    def _exchange(self, connection: http.client.HTTPConnection, request: HttpRequest, deadline: float) -> Reply:
         try:
-            connection.timeout = _left(deadline)
+            connection.timeout = _seconds_left(deadline)
             if connection.sock is not None:
                 connection.sock.settimeout(connection.timeout)
             connection.request(request.method, request.path, request.body, request.headers)
@@ -114,7 +114,7 @@ def _body(response: http.client.HTTPResponse) -> bytes:
     return body
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError("timed out")
@@ -139,7 +139,7 @@ class _Until(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(_left(self._deadline))
+        self._sock.settimeout(_seconds_left(self._deadline))
         return self._file.readinto(buffer)
 
     def close(self) -> None:

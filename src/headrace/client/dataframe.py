@@ -27,7 +27,7 @@ def frame_of(view: str | Keyed | FeatureSet, answers: Sequence[FeatureAnswer]) -
 
     keys, features = _columns(view, answers)
     _refuse_doubled([*keys, *features, *FLAGS], "Read the answers themselves with `features_of`.")
-    return pd.DataFrame(_held(keys, features, answers) | _fresh(answers))
+    return pd.DataFrame(_build_columns(keys, features, answers) | _fresh(answers))
 
 
 def scores_frame(scores: Sequence[Score]) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def scores_frame(scores: Sequence[Score]) -> pd.DataFrame:
 
     keys, features = (list(scores[0].key), list(scores[0].features)) if scores else ([], [])
     _refuse_doubled([*keys, *features, *SAID, *FLAGS], "Read the scores themselves.")
-    made = _held(keys, features, scores)
+    made = _build_columns(keys, features, scores)
     made["score"] = pd.Series([each.score for each in scores], dtype="float64")
     made["decision"] = pd.Series([each.decision for each in scores], dtype="boolean")
     made["version"] = pd.Series([each.version for each in scores], dtype="int64")
@@ -50,7 +50,7 @@ def _refuse_doubled(names: Sequence[str], hint: str) -> None:
         raise DataError("duplicate-name", "Two columns would have one name.", got=shown(doubled), hint=hint)
 
 
-def _held(
+def _build_columns(
     keys: Sequence[str], features: Sequence[str], answers: Sequence[FeatureAnswer | Score]
 ) -> dict[str, pd.Series[Any]]:
     made = {name: _series([answer.key[name] for answer in answers]) for name in keys}

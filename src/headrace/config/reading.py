@@ -30,7 +30,7 @@ def read(
         raise ConfigError("bad-setting", "`env` is not a table of tables.", got=shown(overlays), hint=hint, where=FILE)
     # Every overlay is read, chosen or not: a mistake in production's is better found on a laptop.
     layers = {name: dict(_table(settings, overlay, root, f"{FILE} [env.{name}]")) for name, overlay in overlays.items()}
-    chosen = _chosen(layers, environ, env)
+    chosen = _choose_environment(layers, environ, env)
     defaults = {
         name: (setting.parse(setting.default, DEFAULT, root), DEFAULT)
         for name, setting in settings.items()
@@ -40,7 +40,7 @@ def read(
     return chosen, defaults | written | layers.get(chosen or "", {}) | dict(_variables(settings, environ, root))
 
 
-def _chosen(layers: Mapping[str, Values], environ: Mapping[str, str], env: str | None) -> str | None:
+def _choose_environment(layers: Mapping[str, Values], environ: Mapping[str, str], env: str | None) -> str | None:
     chosen = env or environ.get("HEADRACE_ENV") or None
     if chosen is not None and chosen not in layers:
         hint = did_you_mean(chosen, layers) or f"{FILE} has no [env.NAME] table."

@@ -78,7 +78,7 @@ class Lane(msgspec.Struct):
             if isinstance(settings.reference, tuple) and window.start < settings.reference[0]:
                 return []
             self._calibrate(settings, alone)
-        moves = self._watch(window, slot, values, settings)
+        moves = self._watch_window(window, slot, values, settings)
         self._look_for_returns(window, settings, ledger)
         found = [self._alarm(moved, window, settings, ledger) for moved in moves]
         if self.errors and any(track.watched and is_error(name) for name, track in self.tracks.items()):
@@ -126,7 +126,7 @@ class Lane(msgspec.Struct):
         for track in able:
             calibrate(track, settings, rate=budget / len(able))
 
-    def _watch(
+    def _watch_window(
         self, window: DriftWindow, slot: Slot, values: Mapping[str, float | None], settings: WatchSettings
     ) -> list[Moved]:
         """What has moved in a window, furthest first."""

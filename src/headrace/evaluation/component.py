@@ -64,8 +64,8 @@ class Evaluating:
             self._due = now + self._config.evaluate.every
             self._count()
             for label in self._plan.labels:
-                self._look(label)
-            self._watch()
+                self._evaluate_label(label)
+            self._watch_models()
             self.looks += 1
         self._webhook.step()
         self.publish_status()
@@ -87,7 +87,7 @@ class Evaluating:
             except HeadraceError as error:
                 _logger.warning("nothing of model %s was counted for drift: %s", model.name, error)
 
-    def _watch(self) -> None:
+    def _watch_models(self) -> None:
         """Look for drift, and tell of incidents that are new."""
         found: list[Incident] = []
         try:
@@ -100,7 +100,7 @@ class Evaluating:
             return
         self._incidents = found
 
-    def _look(self, label: Label) -> None:
+    def _evaluate_label(self, label: Label) -> None:
         began = time.monotonic()
         try:
             found = take_a_look(self._session, self._config, self._log, label, self._clock)

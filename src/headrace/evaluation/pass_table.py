@@ -71,7 +71,7 @@ class PassTable:
 
     def rows(self, where: str) -> list[dict[str, Any]]:
         """Rows in the order of the looks that wrote them."""
-        return self._asked(f"SELECT * FROM looks WHERE {where} ORDER BY look")
+        return self._run_query(f"SELECT * FROM looks WHERE {where} ORDER BY look")
 
     def newest(self, where: str) -> list[dict[str, Any]]:
         """Of all rows of one window, version, part and value the one that was written last.
@@ -79,9 +79,9 @@ class PassTable:
         What was said before stays on disk: there is more of it after every look.
         """
         last = f"SELECT {IDENTITY}, max(look) AS look FROM looks WHERE {where} GROUP BY {IDENTITY}"
-        return self._asked(f"SELECT looks.* FROM looks JOIN ({last}) AS newest USING ({IDENTITY}, look)")
+        return self._run_query(f"SELECT looks.* FROM looks JOIN ({last}) AS newest USING ({IDENTITY}, look)")
 
-    def _asked(self, query: str) -> list[dict[str, Any]]:
+    def _run_query(self, query: str) -> list[dict[str, Any]]:
         import pyarrow as pa
         from deltalake import QueryBuilder
 

@@ -78,12 +78,12 @@ def _by(
             found.setdefault(group(each.cell), []).append(each.sums)
     names = ("version", "segment", "value")
     return [
-        dict(zip(names, key, strict=False)) | _told(label, total(parts), estimated=len(key) == 1)
+        dict(zip(names, key, strict=False)) | _figures_json(label, total(parts), estimated=len(key) == 1)
         for key, parts in sorted(found.items(), key=lambda item: tuple(map(str, item[0])))
     ]
 
 
-def _told(label: Label, sums: Sums, *, estimated: bool) -> Figures:
+def _figures_json(label: Label, sums: Sums, *, estimated: bool) -> Figures:
     told = figures(sums, label.kind)
     return told | {"estimate": compare_estimates(sums, told)} if estimated and label.kind == BINARY else told
 
@@ -103,7 +103,7 @@ def _window(label: Label, said: list[Restated]) -> dict[str, Any]:
         "start": show_time(cell.window),
         "end": show_time(cell.window + label.window),
         "version": cell.version,
-        **_told(label, sums, estimated=True),
+        **_figures_json(label, sums, estimated=True),
         "restatements": [_short(label, held) for held in said],
     }
 

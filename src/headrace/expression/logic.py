@@ -16,7 +16,7 @@ from headrace.expression.operation import OPERATIONS, Args, Operation, Run, all_
 from headrace.types.field_types import Boolean, Type
 
 
-def _all(args: tuple[Run, ...]) -> Run:
+def _all_true(args: tuple[Run, ...]) -> Run:
     def run(row: Mapping[str, Any]) -> bool | None:
         result: bool | None = True
         for arg in args:
@@ -30,7 +30,7 @@ def _all(args: tuple[Run, ...]) -> Run:
     return run
 
 
-def _any(args: tuple[Run, ...]) -> Run:
+def _any_true(args: tuple[Run, ...]) -> Run:
     def run(row: Mapping[str, Any]) -> bool | None:
         result: bool | None = False
         for arg in args:
@@ -59,8 +59,8 @@ def _connective(name: str, function: Callable[[tuple[Run, ...]], Run]) -> Operat
     )
 
 
-OPERATIONS["and"] = _connective("and", _all)
-OPERATIONS["or"] = _connective("or", _any)
+OPERATIONS["and"] = _connective("and", _all_true)
+OPERATIONS["or"] = _connective("or", _any_true)
 OPERATIONS["not"] = Operation(
     python=strict(lambda value: not value),
     spark=lambda _, args: f"(NOT {args[0]})",

@@ -17,7 +17,7 @@ from headrace.expression.operation import OPERATIONS, Args, Operation, Run, make
 from headrace.types.field_types import Boolean, Integer, List, String, Struct, Type
 
 
-def _held(node: Node, text: str) -> str:
+def _in_parentheses(node: Node, text: str) -> str:
     return text if isinstance(node, Name) or (isinstance(node, Call) and node.name in (".", "[]")) else f"({text})"
 
 
@@ -47,7 +47,7 @@ OPERATIONS["."] = Operation(
     python=_member_python,
     # In parentheses the struct cannot be taken for a table of the same name.
     spark=lambda call, args: f"({args[0]}).{quoted(_name(call))}",
-    text=lambda call, args: f"{_held(call.args[0], args[0])}.{identifier(_name(call))}",
+    text=lambda call, args: f"{_in_parentheses(call.args[0], args[0])}.{identifier(_name(call))}",
     nullable=_member_nullable,
 )
 
@@ -70,7 +70,7 @@ def _element(values: list[Any], index: int) -> Any:
 OPERATIONS["[]"] = Operation(
     python=strict(_element),
     spark=lambda _, args: f"get({args[0]}, TRY_CAST({args[1]} AS INT))",
-    text=lambda call, args: f"{_held(call.args[0], args[0])}[{args[1]}]",
+    text=lambda call, args: f"{_in_parentheses(call.args[0], args[0])}[{args[1]}]",
     nullable=may_fail,
 )
 

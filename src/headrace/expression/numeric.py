@@ -94,15 +94,15 @@ def square_root(node: Node) -> Node:
 
 def floor(node: Node) -> Node:
     """`floor(node)`: of a float an integer, null outside 64 bits."""
-    return _whole(node, "floor")
+    return _round_to_whole(node, "floor")
 
 
 def ceil(node: Node) -> Node:
     """`ceil(node)`: of a float an integer, null outside 64 bits."""
-    return _whole(node, "ceil")
+    return _round_to_whole(node, "ceil")
 
 
-def _whole(node: Node, name: str) -> Node:
+def _round_to_whole(node: Node, name: str) -> Node:
     kind = number(node, name).type
     if isinstance(kind, Integer) or (isinstance(kind, Decimal) and kind.scale == 0):
         return node

@@ -70,10 +70,10 @@ def copies(batch: pa.Table, silver: LakeTable) -> pa.Table:
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     suspicious = np.unique(np.concatenate([twice, known.column("hash").to_numpy()]))
     suspects = batch.take(np.flatnonzero(np.isin(hashes, suspicious)))
-    return _told(known, suspects)
+    return _copies_table(known, suspects)
 
 
-def _told(known: pa.Table, suspects: pa.Table) -> pa.Table:
+def _copies_table(known: pa.Table, suspects: pa.Table) -> pa.Table:
     events: dict[tuple[str, int], list[_Copy]] = {}
     for fresh, table in ((False, known), (True, suspects)):
         columns = (table.column(name).to_pylist() for name in KEYS.names[1:])

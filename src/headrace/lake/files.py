@@ -126,8 +126,10 @@ class _DayFile:
         kinds = {name: self.shape.schema.field(name).type for name in self.bounds}
         told = {
             "numRecords": self.rows,
-            "minValues": {name: _told(low, kinds[name], up=False) for name, (low, _) in self.bounds.items()},
-            "maxValues": {name: _told(high, kinds[name], up=True) for name, (_, high) in self.bounds.items()},
+            "minValues": {name: _statistic_value(low, kinds[name], up=False) for name, (low, _) in self.bounds.items()},
+            "maxValues": {
+                name: _statistic_value(high, kinds[name], up=True) for name, (_, high) in self.bounds.items()
+            },
             "nullCount": self.nulls,
         }
         return json.dumps(told)
@@ -137,7 +139,7 @@ def _plain(scalar: pa.Scalar) -> int:
     return int(scalar.value) if pa.types.is_timestamp(scalar.type) else int(scalar.as_py())
 
 
-def _told(value: int, kind: pa.DataType, *, up: bool) -> int | str:
+def _statistic_value(value: int, kind: pa.DataType, *, up: bool) -> int | str:
     if not pa.types.is_timestamp(kind):
         return value
     from headrace.clock import show_time

@@ -195,26 +195,26 @@ class LakeTable:
             with reading(self.uri):
                 return self._table.file_uris()
         root = self._table.table_uri.rstrip("/")
-        return [f"{root}/{path}" for path in self._among(column, spans).column("path").to_pylist()]
+        return [f"{root}/{path}" for path in self._files_within(column, spans).column("path").to_pylist()]
 
     def rows(self, column: str, spans: Sequence[tuple[int, int]]) -> int:
         """How many rows the files have that may hold a moment within the spans [low, high]."""
-        return sum(self._among(column, spans).column("num_records").to_pylist())
+        return sum(self._files_within(column, spans).column("num_records").to_pylist())
 
     def least(self, column: str) -> int | None:
         """The least moment that the files are known to hold; None when there is none."""
-        return min(self._known("min", column), default=None)
+        return min(self._file_bounds("min", column), default=None)
 
     def greatest(self, column: str) -> int | None:
         """The greatest moment that the files are known to hold; None when there is none."""
-        return max(self._known("max", column), default=None)
+        return max(self._file_bounds("max", column), default=None)
 
     def _actions(self) -> Any:
         """What the log says of each file. The log may be read anew for it, so it may have been damaged since."""
         with reading(self.uri):
             return self._table.get_add_actions(flatten=True)
 
-    def _known(self, end: str, column: str) -> list[int]:
+    def _file_bounds(self, end: str, column: str) -> list[int]:
         """What the log says of an end of each file's moments."""
         import pyarrow as pa
 
@@ -222,7 +222,7 @@ class LakeTable:
         found = actions.column(f"{end}.{column}").cast(pa.int64()).to_pylist() if actions.num_rows else []
         return [moment for moment in found if moment is not None]
 
-    def _among(self, column: str, spans: Sequence[tuple[int, int]]) -> pa.Table:
+    def _files_within(self, column: str, spans: Sequence[tuple[int, int]]) -> pa.Table:
         """What the log says of the files that may hold a moment within the spans."""
         import numpy as np
         import pyarrow as pa

@@ -46,17 +46,17 @@ class ReferenceResult:
 
     def values(self, view: View, key: Key, moment: Moment, mode: Mode = "as_known") -> dict[str, Any]:
         """Every feature of a key, from what was known at a moment."""
-        return self._held(view).values(key, moment, mode)
+        return self._events_of(view).values(key, moment, mode)
 
     def keys(self, view: View) -> list[Key]:
         """Every key that has an event, in order."""
-        return sorted(self._held(view).by_key)
+        return sorted(self._events_of(view).by_key)
 
     def events(self, view: View, key: Key) -> list[Event]:
         """The events of a key that count, by event time."""
-        return self._held(view).by_key.get(key, [])
+        return self._events_of(view).by_key.get(key, [])
 
-    def _held(self, view: View) -> ViewEvents:
+    def _events_of(self, view: View) -> ViewEvents:
         if view.name not in self._views:
             counted = contributing(view.stream.late, self.judged[view.stream.name])
             self._views[view.name] = ViewEvents(view, [event for _, event in counted])

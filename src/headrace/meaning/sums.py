@@ -125,23 +125,23 @@ losses=(0.0, 0.0, 0.0, 0.0), errors={}, moments=(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 
     decided, sums = by_name["decided"], by_name["decided_sum"]
     left = [key for key in sorted(decided) if decided[key] or abs(sums[key]) > NOTHING]
     return Sums(
-        states=_there(by_name["states"]),
+        states=_without_zeros(by_name["states"]),
         contradicted=contradicted,
         unusable=unusable,
         scores={key: each for key, each in sorted(by_name["scores"].items()) if not each.is_nothing},
         decided={key: decided[key] for key in left},
         decided_sum={key: sums[key] for key in left},
         losses=tuple(losses),  # type: ignore[arg-type]
-        errors=_there(by_name["errors"]),
+        errors=_without_zeros(by_name["errors"]),
         moments=tuple(moments),  # type: ignore[arg-type]
-        delays=_there(by_name["delays"]),
+        delays=_without_zeros(by_name["delays"]),
     )
 
 
 BY_NAME = ("states", "scores", "decided", "decided_sum", "errors", "delays")
 
 
-def _there(counts: Mapping[Any, int]) -> dict[Any, int]:
+def _without_zeros(counts: Mapping[Any, int]) -> dict[Any, int]:
     return {key: counts[key] for key in sorted(counts) if counts[key]}
 
 

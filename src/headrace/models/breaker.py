@@ -37,13 +37,13 @@ class Breaker:
 
     def ok(self, count: int = 1) -> None:
         """So many rows got their score."""
-        self._told(count, failed=False)
+        self._record_outcomes(count, failed=False)
 
     def failed(self, count: int = 1) -> None:
         """For so many rows the model raised, or gave what is no score."""
-        self._told(count, failed=True)
+        self._record_outcomes(count, failed=True)
 
-    def _told(self, count: int, *, failed: bool) -> None:
+    def _record_outcomes(self, count: int, *, failed: bool) -> None:
         with self._lock:
             self._failed.extend([failed] * min(count, LAST))
 

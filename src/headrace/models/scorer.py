@@ -105,12 +105,12 @@ class Scorer:
         scores = np.full(len(rows), np.nan)
         for number, row in enumerate(rows):
             try:
-                scores[number] = self._one(row)
+                scores[number] = self._score_row(row)
             except HeadraceError as error:
                 errors[number] = error
         return self._in_range(scores, errors), errors
 
-    def _one(self, row: Row) -> float:
+    def _score_row(self, row: Row) -> float:
         if row.keys() != set(self.manifest.names):
             raise wrong_names(row, self.manifest.names)
         given = filled_row(self.manifest, row)

@@ -144,9 +144,9 @@ def _tile_set(
 ) -> TileSet:
     partials: dict[str, Partial] = {}
     for view in views:
-        for column in (_span(view), *(c for term in _terms(view) for c in _columns(term))):
+        for column in (_span(view), *(c for term in _terms_of(view) for c in _columns(term))):
             partials.setdefault(column.name, column)
-    windows = [term.window for view in views for term in _terms(view)]
+    windows = [term.window for view in views for term in _terms_of(view)]
     reaches = [window.reach for window in windows]
     made = TileSet(
         stream=stream,
@@ -174,7 +174,7 @@ def _any_of(filters: Sequence[Expression | None]) -> Expression | None:
     return reduce(either, (distinct[text] for text in sorted(distinct)))
 
 
-def _terms(view: View) -> tuple[Term, ...]:
+def _terms_of(view: View) -> tuple[Term, ...]:
     return tuple(term for feature in view.features for term in feature.terms)
 
 

@@ -82,7 +82,7 @@ def folder(use: str, environ: Mapping[str, str] | None = None) -> Path:
 def present(use: str, environ: Mapping[str, str] | None = None) -> list[Path]:
     """The jars for a use, all of them, or an error that says how to get them."""
     there = folder(use, environ)
-    missing = [jar.file for jar in jars(use) if not _whole(there / jar.file, jar)]
+    missing = [jar.file for jar in jars(use) if not _has_size(there / jar.file, jar)]
     if missing:
         got = f"{len(missing)} of {len(jars(use))} missing, {missing[0]} first"
         hint = "Fetch them with `headrace kafka jars`."
@@ -106,7 +106,7 @@ def fetch(
     """
     variables = os.environ if environ is None else environ
     there = folder(use, variables)
-    wanted = [jar for jar in jars(use) if not _right(there / jar.file, jar)]
+    wanted = [jar for jar in jars(use) if not _is_intact(there / jar.file, jar)]
     tell(len(jars(use)) - len(wanted))
     if wanted:
         there.mkdir(parents=True, exist_ok=True)
@@ -119,16 +119,16 @@ def fetch(
     return [there / jar.file for jar in jars(use)]
 
 
-def _whole(file: Path, jar: Jar) -> bool:
+def _has_size(file: Path, jar: Jar) -> bool:
     return file.is_file() and file.stat().st_size == jar.size
 
 
-def _right(file: Path, jar: Jar) -> bool:
-    return _whole(file, jar) and hashlib.sha256(file.read_bytes()).hexdigest() == jar.sha256
+def _is_intact(file: Path, jar: Jar) -> bool:
+    return _has_size(file, jar) and hashlib.sha256(file.read_bytes()).hexdigest() == jar.sha256
 
 
 def _check(file: Path, jar: Jar) -> None:
-    if not _right(file, jar):
+    if not _is_intact(file, jar):
         message = "A jar is not the one that Headrace was tested with."
         hint = "Ask whoever runs the repository that your Maven settings name; nothing of it was kept."
         raise MachineError("bad-jar", message, got=jar.file, hint=hint)

@@ -47,7 +47,7 @@ def model_row(
     {'n': 3, 'left': 2}
     """
     stored = {name: answer.values for name, answer in answers.items()}
-    sources = _ways(feature_set).sources
+    sources = _sources_of(feature_set).sources
     if not feature_set.on_demands:
         return {name: stored[source][name] for name, source in sources}
     made = computed(feature_set, stored, requests, t)
@@ -64,7 +64,7 @@ def row_json(feature_set: FeatureSet, row: Mapping[str, Any]) -> dict[str, Any]:
     {'last_at': '1970-01-01T00:00:00Z'}
     """
     found = dict(row)
-    for name, kind in _ways(feature_set).forms:
+    for name, kind in _sources_of(feature_set).forms:
         found[name] = computed_json(name, row[name]) if kind is None else value_json(kind, row[name])
     return found
 
@@ -90,7 +90,7 @@ class _FeatureSources(NamedTuple):
 _known: dict[int, _FeatureSources] = {}
 
 
-def _ways(feature_set: FeatureSet) -> _FeatureSources:
+def _sources_of(feature_set: FeatureSet) -> _FeatureSources:
     known = _known.get(id(feature_set))
     if known is None:
         sources, forms = list[tuple[str, str | None]](), list[tuple[str, Type | None]]()

@@ -60,9 +60,9 @@ class Requests:
             if name not in self.known and name not in others:
                 hint = did_you_mean(name, self.known) or "What is read takes no request values."
                 raise DataError("bad-request", "There is no such request value.", got=shown(name), hint=hint)
-        return {name: self._one(name, decode(body)) for name, decode in self._decoders.items()}
+        return {name: self._read_request(name, decode(body)) for name, decode in self._decoders.items()}
 
-    def _one(self, feature: str, decoded: Any) -> dict[str, Any]:
+    def _read_request(self, feature: str, decoded: Any) -> dict[str, Any]:
         row, fault = decoded
         if row is None:
             hint = f"Send {', '.join(self.needed)} as the features need them." if self.needed else None

@@ -163,20 +163,20 @@ class EventFeatures:
         if span is None:
             said, _ = self._run(tail.tile_set)
             return self._reader.read_many(view.name, [key], t, [beside])[0], len(beside), said
-        before = self._look(tail.tile_set, key, *span)
+        before = self._read_tiles(tail.tile_set, key, *span)
         for _ in range(TRIES):
             more, count = tail.outside(key, before.held, before.hand_over)
             (answer,) = self._reader.read_many(view.name, [key], t, [[*more, *beside]])
             if self._at_once is not None:
                 return answer, count + len(beside), before.said
-            after = self._look(tail.tile_set, key, *span)
+            after = self._read_tiles(tail.tile_set, key, *span)
             if before.same(after):
                 return answer, count + len(beside), before.said
             before = after
         message = f"The tiles of view {view.name!r} changed at every one of {TRIES} reads."
         raise MachineError("store-busy", message, got=str(key))
 
-    def _look(self, tile_set: TileSet, key: Key, low: int, high: int) -> TileRead:
+    def _read_tiles(self, tile_set: TileSet, key: Key, low: int, high: int) -> TileRead:
         said, hand_over = self._run(tile_set)
         if said is None:
             return TileRead()

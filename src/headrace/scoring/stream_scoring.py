@@ -160,7 +160,7 @@ class StreamScoring:
         ordered = self._next(come)
         if ordered:
             with self.features.at_once():
-                asked = [each for record in ordered if (each := self._asked(record)) is not None]
+                asked = [each for record in ordered if (each := self._scoring_event(record)) is not None]
             appends = self._score(lineup, asked)
             for record in ordered:
                 self._held[record.partition].popleft()
@@ -178,7 +178,7 @@ class StreamScoring:
                 held += self._log.read(self.topic, partition, offset, limit=MOST - len(held))
         return list(islice(merge(*self._held.values(), key=order), MOST))
 
-    def _asked(self, record: Record) -> ScoringEvent | None:
+    def _scoring_event(self, record: Record) -> ScoringEvent | None:
         """A record's event with its features, if it is one to score."""
         judged = self._admit.judge(record)
         event = judged.event

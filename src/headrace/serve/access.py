@@ -124,10 +124,10 @@ class KeyEntry:
 
 def refuse_malformed(config: Config) -> dict[str, KeyEntry]:
     """The keys as they are written, by name; what cannot be meant is refused, and never shown."""
-    return {name: _form(name, text) for name, text in config.serve.keys.items()}
+    return {name: _parse_entry(name, text) for name, text in config.serve.keys.items()}
 
 
-def _form(name: str, text: str) -> KeyEntry:
+def _parse_entry(name: str, text: str) -> KeyEntry:
     where, found = _where(name), _FORM.fullmatch(text)
     roles = frozenset(found.group(1).split("+")) if found else frozenset[str]()
     if found is None or not roles <= set(ROLES):
@@ -148,14 +148,14 @@ def _key(name: str, form: KeyEntry, root: Path, environ: Mapping[str, str]) -> A
     if form.kind == "sha256":
         return ApiKey(name, form.roles, bytes.fromhex(form.rest))
     where = _where(name)
-    key = _held(form.kind, form.rest, root, environ, where)
+    key = _read_hash(form.kind, form.rest, root, environ, where)
     if len(key) < SHORTEST or not all("!" <= sign <= "~" for sign in key):
         message = f"An API key has at least {SHORTEST} visible ASCII characters, without spaces."
         raise ConfigError("bad-key", message, hint="Make one with `headrace keys new`.", where=where)
     return ApiKey(name, form.roles, digest_of(key))
 
 
-def _held(kind: str, place: str, root: Path, environ: Mapping[str, str], where: str) -> str:
+def _read_hash(kind: str, place: str, root: Path, environ: Mapping[str, str], where: str) -> str:
     if kind == "env":
         if place not in environ:
             message = "An API key is to come from a variable that is not set."

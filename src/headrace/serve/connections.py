@@ -51,9 +51,9 @@ class Connections:
         self.waiting[connection] = connection.loop.time()
         if not self._looking:
             self._looking = True
-            connection.loop.call_later(self.idle / LOOKS, self._look, connection.loop)
+            connection.loop.call_later(self.idle / LOOKS, self._close_idle, connection.loop)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _close_idle(self, loop: asyncio.AbstractEventLoop) -> None:
         """End what has been idle too long. One look for all costs a request nothing, as a timer for each would."""
         while self.waiting:
             connection, since = next(iter(self.waiting.items()))
@@ -62,7 +62,7 @@ class Connections:
             connection.give_up()
         self._looking = bool(self.waiting)
         if self._looking:
-            loop.call_later(self.idle / LOOKS, self._look, loop)
+            loop.call_later(self.idle / LOOKS, self._close_idle, loop)
 
 
 class Bounded(FastPathProtocol):

@@ -86,7 +86,7 @@ class Dimensions:
         """Look at every table, and read those that have changed."""
         for name, place in self._places.items():
             try:
-                self._look(name, place)
+                self._refresh_table(name, place)
             except Exception as error:
                 # Whatever it is: what was read before stays.
                 said = error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}."
@@ -99,7 +99,7 @@ class Dimensions:
                     _logger.info("dimension %s can be read again", name)
                     self.failing = {other: said for other, said in self.failing.items() if other != name}
 
-    def _look(self, name: str, place: DimensionLocation) -> None:
+    def _refresh_table(self, name: str, place: DimensionLocation) -> None:
         # Asked for before the look: whatever was written before then is in it.
         now, held = self._clock.now(), self._held.get(name)
         seen = compute_digest(place)

@@ -143,10 +143,10 @@ class FastPathProtocol(HttpToolsProtocol):
         )
         task = self.loop.create_task(work)
         self.tasks.add(cast("asyncio.Task[None]", task))
-        task.add_done_callback(partial(self._told, cycle))
+        task.add_done_callback(partial(self._send_answer, cycle))
         return True
 
-    def _told(self, cycle: RequestResponseCycle, task: asyncio.Task[Response]) -> None:
+    def _send_answer(self, cycle: RequestResponseCycle, task: asyncio.Task[Response]) -> None:
         """Send an answer."""
         self.tasks.discard(cast("asyncio.Task[None]", task))
         cycle.response_complete = True

@@ -91,7 +91,7 @@ class Monitor:
             self._look_at_disk(now)
             for tiles in self._plan.tile_sets:
                 self._sample(tiles, now)
-            self._look()
+            self._refresh_status()
             self._history = self._served()
             if self._publisher.is_due():
                 self._others = read_status(self._log, self._topic, *OTHERS)
@@ -135,7 +135,7 @@ class Monitor:
             since = now if self._disk is None else self._disk.since
             self._disk = full_alarm(str(folder), free, since, 0 if self._is_full else least)
 
-    def _look(self) -> None:
+    def _refresh_status(self) -> None:
         self._lag = self._filler.lag()
         self._flow.update(self._log, self._topic, PipelineStatus, ArchiveStatus)
         streams = merge_streams(self._flow.get(PipelineStatus), self._flow.get(ArchiveStatus))

@@ -64,10 +64,12 @@ def main(given: Sequence[str]) -> None:
 
 def worker_of(load: Callable[[], Loaded], workers: int) -> Target:
     """What each of so many workers of a project does, which is loaded anew in each."""
-    return functools.partial(_work, load, workers)
+    return functools.partial(_run_worker, load, workers)
 
 
-def _work(load: Callable[[], Loaded], workers: int, listener: socket.socket, keeper: Connection, folder: Path) -> None:
+def _run_worker(
+    load: Callable[[], Loaded], workers: int, listener: socket.socket, keeper: Connection, folder: Path
+) -> None:
     quote_logs()
     stop = threading.Event()
     # Ctrl-C reaches every process of a terminal; who has the workers tells them.

@@ -82,7 +82,7 @@ class WorkerStatusView:
         """Say what was done, and hear how things stand."""
         self.before()
         newest = [self.reads.popleft() for _ in range(len(self.reads))]
-        self._word, self._heard_at = self._said(WorkerReport(dict(self.answered), newest)), time.monotonic()
+        self._word, self._heard_at = self._exchange(WorkerReport(dict(self.answered), newest)), time.monotonic()
 
     def readiness(self) -> Mapping[str, bool]:
         """See `Watch`; who has heard nothing for a while does not know."""
@@ -92,10 +92,10 @@ class WorkerStatusView:
 
     def status(self) -> ProjectStatus:
         """See `Watch`."""
-        found: ProjectStatus = self._said(None)
+        found: ProjectStatus = self._exchange(None)
         return found
 
-    def _said(self, what: WorkerReport | None) -> Any:
+    def _exchange(self, what: WorkerReport | None) -> Any:
         with self._talking:
             try:
                 self._keeper.send(what)

@@ -115,13 +115,13 @@ class Workers:
             worker = pipes[pipe]  # type: ignore[index]
             try:
                 said = worker.pipe.recv()
-                worker.pipe.send(self._monitor.status() if said is None else self._word(worker, said))
+                worker.pipe.send(self._monitor.status() if said is None else self._reply_to(worker, said))
             except (EOFError, OSError):
                 worker.pipe.close()
         if not pipes:
             time.sleep(PATIENCE)
 
-    def _word(self, worker: Worker, said: WorkerReport) -> StatusMessage:
+    def _reply_to(self, worker: Worker, said: WorkerReport) -> StatusMessage:
         for what, count in said.answered.items():
             self._monitor.answered[what] += count - worker.counted[what]
         worker.counted = dict(said.answered)

@@ -94,7 +94,7 @@ def judged(
         if _plainly_equal(sample, known):
             found.append(Judged(sample, known, known, None, ages.at(sample.key, sample.moment)))
         else:
-            held = _known(against, past, meaning, sample)
+            held = _key_history(against, past, meaning, sample)
             after = _after(sample, everything()) if everything is not None and sample.own is not None else ()
             wrong = mismatch(held, against.version, examined=left > 0, after=after)
             left -= wrong is not None and wrong.cause in ("defect", "undecided")
@@ -110,7 +110,7 @@ def _after(sample: Sample, everything: PastEvents) -> list[Event]:
     return sorted(later, key=lambda event: event.place)
 
 
-def _known(against: Against, past: PastEvents, meaning: ViewEvents, sample: Sample) -> KeyHistory:
+def _key_history(against: Against, past: PastEvents, meaning: ViewEvents, sample: Sample) -> KeyHistory:
     events = [event for event in past.held.get(sample.key, ()) if event.place < sample.moment]
     held = [KeyEvent(event, event.place in past.late) for event in sorted(events, key=lambda event: event.place)]
     return KeyHistory(sample, held, meaning, against.grain, against.patience)

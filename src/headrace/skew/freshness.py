@@ -47,11 +47,11 @@ class Ages:
             gone = {event.place for event in missing}
             there = [e for e in self._past.held.get(key, ()) if e.place < moment and e.place not in gone]
             return _age(t, there)
-        places, newest = self._of(key)
+        places, newest = self._places_of(key)
         count = bisect_left(places, moment)
         return Age(t, t - newest[count - 1], t - places[count - 1][0]) if count else None
 
-    def _of(self, key: Key) -> tuple[list[Place], list[int]]:
+    def _places_of(self, key: Key) -> tuple[list[Place], list[int]]:
         """The places of a key's events in order, and at each the newest event time so far."""
         found = self._keys.get(key)
         if found is None:

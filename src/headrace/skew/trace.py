@@ -104,7 +104,7 @@ class Trace:
                 made = reader.read(record)
                 views = [each.view.name for each in made.samples if counting[each.view.name].at(each.key, each.moment)]
                 if views:
-                    found.append(_told(made, views, event))
+                    found.append(_prediction_json(made, views, event))
         return found
 
 
@@ -135,7 +135,7 @@ def _counts(tile_set: TileSet, event: Event) -> bool:
     return tile_set.where is None or tile_set.where.python()(event.row) is True
 
 
-def _told(made: Prediction, views: Sequence[str], event: Event) -> dict[str, Any]:
+def _prediction_json(made: Prediction, views: Sequence[str], event: Event) -> dict[str, Any]:
     own = any(sample.own == event.place for sample in made.samples)
     return {
         "model": made.model.name,

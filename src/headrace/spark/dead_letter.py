@@ -101,7 +101,7 @@ def read(record: Record) -> DeadLetter:
     return DeadLetter(
         partition=int(place[1]) if place else record.partition,
         offset=int(place[2]) if place else record.offset,
-        arrived_at=_whole(told.get("arrived_at"), record.arrived_at),
+        arrived_at=_parse_number(told.get("arrived_at"), record.arrived_at),
         verdict=told.get("verdict", "malformed"),
         reason=told.get("reason", ""),
         key=next((value for name, value in own if name == KEY), None),
@@ -165,7 +165,7 @@ def in_parts(letters: Iterable[DeadLetter], most: int) -> Iterator[list[DeadLett
         yield part
 
 
-def _whole(text: str | None, otherwise: int) -> int:
+def _parse_number(text: str | None, otherwise: int) -> int:
     return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,18}", text) else otherwise
 
 

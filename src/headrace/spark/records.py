@@ -68,7 +68,7 @@ def stream_of(
     session: SparkSession, log: Log, topic: str, most: int, begin: Mapping[int, int] | None = None
 ) -> DataFrame:
     """The records of a topic as they come, at most so many in a micro-batch; from its first, or from given offsets."""
-    options = {**_place(log, topic), "maxOffsetsPerTrigger": str(most), "recordsPerSlice": str(RECORDS_PER_TASK)}
+    options = {**_log_options(log, topic), "maxOffsetsPerTrigger": str(most), "recordsPerSlice": str(RECORDS_PER_TASK)}
     if begin is not None:
         options["startingOffsets"] = _listed(begin)
     return session.readStream.format("headrace_log").options(**options).load()
@@ -105,7 +105,7 @@ def sink_options(log: KafkaLog, topic: str) -> dict[str, str]:
     }
 
 
-def _place(log: Log, topic: str) -> dict[str, str]:
+def _log_options(log: Log, topic: str) -> dict[str, str]:
     if isinstance(log, KafkaLog):
         # Spark hides what is called a secret wherever it shows a plan.
         return {"brokers": log.brokers, "topic": topic, "secretOptions": json.dumps(dict(log.options))}

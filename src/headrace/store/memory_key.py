@@ -90,18 +90,18 @@ class KeyInMemory:
 
     def seek(self, start: int, level: int) -> tuple[int, int] | None:
         self._at = bisect_left(self._places, (start, -level, ""))
-        return self._place()
+        return self._position()
 
     def take(self) -> ReadPiece:
         return self.levels[self._places[self._at]]
 
     def gather(self, high: int, found: list[ReadPiece]) -> tuple[int, int] | None:
-        while (place := self._place()) is not None and place[0] < high and not place[1]:
+        while (place := self._position()) is not None and place[0] < high and not place[1]:
             found.append(ReadPiece(place[0], 0, self.tiles[self._places[self._at]].partials))
             self._at += 1
         return place
 
-    def _place(self) -> tuple[int, int] | None:
+    def _position(self) -> tuple[int, int] | None:
         if self._at == len(self._places):
             return None
         start, level, _ = self._places[self._at]

@@ -169,9 +169,9 @@ class Services:
         for local in self._kept:
             gone = service.running(local.service) is None and service.expected(local.service) is not None
             if gone and self._now() >= local.due_at and has_room(local.service.folder):
-                self._again(local)
+                self._restart(local)
 
-    def _again(self, local: Local) -> None:
+    def _restart(self, local: Local) -> None:
         self._say(f"{local.name}: gone, starting it again (see {local.service.log_before})")
         now = self._now()
         delay = local.backoff.exited(at=now, healthy=now - local.started_at)

@@ -48,7 +48,7 @@ class TileFold:
         longest = None if None in reaches.values() else max((reach or 0 for reach in reaches.values()), default=0)
         cut = widths(tile_set.grain, longest)
         self._levels = tuple(
-            tuple(partial for partial in tile_set.partials if _asked(reaches, partial, width)) for width in cut
+            tuple(partial for partial in tile_set.partials if _reaches_width(reaches, partial, width)) for width in cut
         )
         held = [[partial.name for partial in columns] for columns in self._levels]
         digest = fingerprint({"format": FORMAT, "factor": FACTOR, "widths": cut, "columns": held})
@@ -134,7 +134,7 @@ def _packed(chosen: Sequence[tuple[int, Monoid]]) -> Callable[[bytes], Sequence[
     return lambda packed: picked(_unpack(packed))
 
 
-def _asked(reaches: Mapping[str, int | None], partial: Partial, width: int) -> bool:
+def _reaches_width(reaches: Mapping[str, int | None], partial: Partial, width: int) -> bool:
     reach = reaches.get(partial.name, 0)
     return reach is None or reach >= width
 

@@ -211,7 +211,7 @@ class Listed:
     def seek(self, start: int, level: int) -> tuple[int, int] | None:
         """See `Walk.seek`."""
         self._at = bisect_left(self._rows, (start, -level), key=_order)
-        return self._place()
+        return self._position()
 
     def take(self) -> ReadPiece:
         """See `Walk.take`."""
@@ -219,12 +219,12 @@ class Listed:
 
     def gather(self, high: int, found: list[ReadPiece]) -> tuple[int, int] | None:
         """See `Walk.gather`."""
-        while (place := self._place()) is not None and place[0] < high and not place[1]:
+        while (place := self._position()) is not None and place[0] < high and not place[1]:
             found.append(self.take())
             self._at += 1
         return place
 
-    def _place(self) -> tuple[int, int] | None:
+    def _position(self) -> tuple[int, int] | None:
         return (self._rows[self._at].start, self._rows[self._at].level) if self._at < len(self._rows) else None
 
 

@@ -42,10 +42,10 @@ class LakeTables:
     def of(self, stream: Stream) -> dict[str, LakeTable]:
         """The tables of a stream that are there."""
         if stream.name not in self._opened:
-            self._opened[stream.name] = self._look(stream)
+            self._opened[stream.name] = self._open_tables(stream)
         return self._opened[stream.name]
 
-    def _look(self, stream: Stream) -> dict[str, LakeTable]:
+    def _open_tables(self, stream: Stream) -> dict[str, LakeTable]:
         if self._wanted is None:
             return find_tables(self._config, stream)
         from headrace.lake.completeness import refuse_removed

@@ -67,12 +67,12 @@ def questions(wanted: Sequence[SpineColumn], wish: TrainingRequest, kinds: Kinds
             found["first"], found["last"] = f"min(unix_micros({value}))", f"max(unix_micros({value}))"
     if wish.downsample is not None:
         found["downsampled"] = f"count_if({wish.downsample.matches(kinds[wish.downsample.column])})"
-    for name in _others(wanted, kinds) if text else ():
+    for name in _other_columns(wanted, kinds) if text else ():
         found |= {f"{kind} {name}": counted for kind, counted in shapes(name).items()}
     return found
 
 
-def _others(wanted: Sequence[SpineColumn], kinds: Kinds) -> list[str]:
+def _other_columns(wanted: Sequence[SpineColumn], kinds: Kinds) -> list[str]:
     needed = {need.name for need in wanted}
     return [name for name in kinds if name not in needed]
 
@@ -100,7 +100,7 @@ def facts(
     digest = hashlib.blake2b(repr((list(kinds.items()), rows)).encode(), digest_size=12)
     digest.update(f"{answers['hash 1']} {answers['hash 2']}".encode())
     guesses = {}
-    for name in _others(wanted, kinds) if text else ():
+    for name in _other_columns(wanted, kinds) if text else ():
         guesses[name] = guess({kind: answers[f"{kind} {name}"] for kind in shapes(name)})
     return Facts(rows, digest.hexdigest(), answers["first"], answers["last"], guesses)
 

@@ -109,7 +109,7 @@ def _make(kind: Type, node: Node, path: str) -> Make:
             return _object(kind, node, path + ".")
         case Reading("list"), List(element):
             inner = _rule(Field("", element, kind.optional), node.parts[0], path + "[]")
-            return lambda values: [_one(value, *inner) for value in values]
+            return lambda values: [_read_value(value, *inner) for value in values]
         case Reading("real"), _:
             return lambda value: _finite(value, reason)
         case Reading("moment"), _:
@@ -122,7 +122,7 @@ def _make(kind: Type, node: Node, path: str) -> Make:
     return lambda value: value
 
 
-def _one(value: Any, absent: str | None, make: Make) -> Any:
+def _read_value(value: Any, absent: str | None, make: Make) -> Any:
     if value is not None:
         return make(value)
     if absent is not None:

@@ -85,7 +85,7 @@ def avro_sql(schema: Struct, writer: Node, payload: str, end: str, name: str) ->
     layout = {"type": "record", "name": "whole", "fields": fields}
     parsed = f"from_avro(concat({payload}, {end}), '{json.dumps(layout)}', map('mode', 'PERMISSIVE'))"
     parts = _members(schema, writer, f"`{name}`.r", "")
-    broken = _any(part.broken for _, part in parts)
+    broken = _any_of(part.broken for _, part in parts)
     # Where nothing could be parsed everything is null, so that the comparison is no longer true.
     ends = f"`{name}`.end = {end}"
     sound = f"coalesce({ends}{f' AND NOT ({broken})' if broken else ''}, false)"
@@ -175,7 +175,7 @@ def _value(node: Node, kind: Type, source: str, path: str) -> ScalarSql:
             value = ", ".join(f"'{name}', {part.value}" for name, part in parts)
             reasons = [part.reason for _, part in parts]
             reason = _first(reasons) if any(reasons) else None
-            return ScalarSql(f"named_struct({value})", reason, _any(part.broken for _, part in parts))
+            return ScalarSql(f"named_struct({value})", reason, _any_of(part.broken for _, part in parts))
         case Reading("list"), List(element):
             return _list(_part(node.parts[0], element, _element(path), f"{path}[]", kind.optional), source, path)
         case Reading(), _:
@@ -200,5 +200,5 @@ def _first(reasons: Iterable[str | None]) -> str:
     return f"coalesce({', '.join([*filter(None, reasons), 'CAST(NULL AS STRING)'])})"
 
 
-def _any(conditions: Iterable[str | None]) -> str | None:
+def _any_of(conditions: Iterable[str | None]) -> str | None:
     return " OR ".join(filter(None, conditions)) or None

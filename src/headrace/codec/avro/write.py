@@ -132,7 +132,7 @@ def _value(kind: Type, node: Node, path: str) -> Put:
         case Reading("exact"), _:
             return _decimal(node, path)
         case Reading("count"), _:
-            return lambda value, out: _SIMPLE[node.kind](_whole(value, path), out)
+            return lambda value, out: _SIMPLE[node.kind](_require_whole(value, path), out)
         case Reading("moment", factor), _:
             return lambda value, out: _SIMPLE[node.kind](_moment(value, factor, path), out)
         case Reading("written"), _:
@@ -166,7 +166,7 @@ def _symbol(node: Node, path: str) -> Put:
 
 def _decimal(node: Node, path: str) -> Put:
     def exact(value: Any, out: bytearray) -> None:
-        unscaled = _whole(decimal.Decimal(value).scaleb(node.scale, _WIDE), path)
+        unscaled = _require_whole(decimal.Decimal(value).scaleb(node.scale, _WIDE), path)
         if abs(unscaled) >= 10**node.precision:
             raise _refused(path, f"does not fit {node}", value)
         if node.kind == "fixed":
@@ -188,7 +188,7 @@ def _refused(path: str, why: str, value: Any) -> DataError:
     return DataError("bad-record", f"Field {path!r} {why} in the writer's schema.", got=shown(value))
 
 
-def _whole(value: Any, path: str) -> int:
+def _require_whole(value: Any, path: str) -> int:
     if value != int(value):
         raise _refused(path, "has no room for its fraction", value)
     return int(value)
@@ -210,7 +210,7 @@ def _narrow(value: float, kind: str, path: str, out: bytearray) -> None:
             raise _refused(path, "loses digits as a float of 32 bits", value)
         out += packed
         return
-    whole = _whole(value, path)
+    whole = _require_whole(value, path)
     if float(whole) != value or not -(2**63) <= whole < 2**63:
         raise _refused(path, "is no whole number of 64 bits", value)
     _SIMPLE[kind](whole, out)

@@ -17,17 +17,17 @@ def json_schema(schema: Struct, title: str) -> dict[str, Any]:
     >>> json_schema(schema_of({"n": int, "note": str | None}), "clicks")["required"]
     ['n']
     """
-    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": title} | _form(schema)
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": title} | _type_schema(schema)
 
 
-def _form(kind: Type) -> dict[str, Any]:
+def _type_schema(kind: Type) -> dict[str, Any]:
     match kind:
         case Struct(fields):
-            properties = {field.name: _maybe(_form(field.type), field.optional) for field in fields}
+            properties = {field.name: _maybe(_type_schema(field.type), field.optional) for field in fields}
             required = [field.name for field in fields if not field.optional]
             return {"type": "object", "properties": properties, "required": required}
         case List(element):
-            return {"type": "array", "items": _maybe(_form(element), kind.optional)}
+            return {"type": "array", "items": _maybe(_type_schema(element), kind.optional)}
         case Decimal():
             return {"type": ["number", "string"]}
         case Timestamp("rfc3339"):

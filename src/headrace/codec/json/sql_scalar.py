@@ -40,7 +40,7 @@ def scalar(kind: Type, source: str) -> str:
             number = f"schema_of_variant({source}) NOT IN ('STRING', 'BOOLEAN')"
             return _when(double, f"abs({double}) <= {_LARGEST_FLOAT} AND {number}", f"{double} + 0.0D")
         case Decimal():
-            plain, pattern = get(source, "string"), _whole(rules.decimal_pattern(kind))
+            plain, pattern = get(source, "string"), _whole_match(rules.decimal_pattern(kind))
             fits = f"CASE WHEN {plain} RLIKE {pattern} THEN {plain} END"
             exact = f"schema_of_variant({source}) NOT IN ('DOUBLE', 'BOOLEAN')"
             return _when(fits, exact, f"CAST({plain} AS {kind.ddl})")
@@ -49,7 +49,7 @@ def scalar(kind: Type, source: str) -> str:
 
 def moment(text: str) -> str:
     """The moment that a text says, or null."""
-    return f"CASE WHEN {text} RLIKE {_whole(rules.RFC3339)} THEN try_cast({text} AS TIMESTAMP) END"
+    return f"CASE WHEN {text} RLIKE {_whole_match(rules.RFC3339)} THEN try_cast({text} AS TIMESTAMP) END"
 
 
 def in_range(moment: str) -> str:
@@ -80,5 +80,5 @@ def get(source: str, kind: str, path: str = "$") -> str:
     return f"try_variant_get({source}, '{path}', '{kind}')"
 
 
-def _whole(pattern: str) -> str:
+def _whole_match(pattern: str) -> str:
     return rf"r'\A(?:{pattern})\z'"

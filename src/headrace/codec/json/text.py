@@ -46,7 +46,7 @@ def parser(*, keep_numbers: bool = False) -> Callable[[str], Any]:
     '2.50'
     """
     real: Callable[[str], Any] = Number if keep_numbers else float
-    quick, careful = _scanner(_unique, int, real), _scanner(_unique_short, _whole, _real(real))
+    quick, careful = _scanner(_unique, int, real), _scanner(_unique_short, _parse_integer, _real(real))
 
     def parse(text: str) -> Any:
         if "\\u" in text and _LONE.search(text.replace("\\\\", "..")):
@@ -98,7 +98,7 @@ def _unique_short(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return _unique(pairs)
 
 
-def _whole(text: str) -> Any:
+def _parse_integer(text: str) -> Any:
     if len(text) <= 40:
         return int(text)
     return Number(_short(text))
@@ -194,4 +194,4 @@ def _scalar(text: str, at: int, real: Callable[[str], Any]) -> tuple[Any, int]:
     if match is None:
         raise NotJsonError(f"there is no value at character {at}")
     fraction, exponent = match.groups()
-    return (real if fraction or exponent else _whole)(match.group()), match.end()
+    return (real if fraction or exponent else _parse_integer)(match.group()), match.end()

@@ -99,7 +99,9 @@ def _value(kind: Type, value: Any, path: str) -> str:
             moment = micros(value, f"field {path!r}")
             if not EARLIEST <= moment <= LATEST:
                 raise DataError("bad-record", f"Field {path!r} lies outside the years 1 to 9999.", got=shown(value))
-            return json.dumps(show_time(moment)) if unit == "rfc3339" else str(_whole(moment, kind.units[unit], path))
+            return (
+                json.dumps(show_time(moment)) if unit == "rfc3339" else str(_to_units(moment, kind.units[unit], path))
+            )
         case Decimal() if isinstance(value, decimal.Decimal | int) and not isinstance(value, bool):
             return format(decimal.Decimal(value), "f")
         case Float() if isinstance(value, int | float) and not isinstance(value, bool):
@@ -128,7 +130,7 @@ def _float(value: float, path: str) -> str:
         raise DataError("bad-record", f"Field {path!r} must be a finite number.", got=shown(value)) from None
 
 
-def _whole(moment: int, unit: int, path: str) -> int:
+def _to_units(moment: int, unit: int, path: str) -> int:
     if moment % unit:
         message = f"Field {path!r} is finer than its unit can say."
         raise DataError("bad-record", message, got=show_time(moment))

@@ -69,7 +69,7 @@ class KafkaClients:
             if self._admin is None:
                 from confluent_kafka.admin import AdminClient
 
-                self._admin = self._made(AdminClient, self._shared(_ONLY_PRODUCER + _ONLY_CONSUMER))
+                self._admin = self._make_client(AdminClient, self._shared(_ONLY_PRODUCER + _ONLY_CONSUMER))
             return self._admin
 
     def producer(self, delivery: float = DELIVERY) -> Producer:
@@ -77,21 +77,21 @@ class KafkaClients:
         from confluent_kafka import Producer
 
         sent = {"message.timeout.ms": int(delivery * 1000)}
-        made: Producer = self._made(Producer, _PRODUCER | sent | self._shared(_ONLY_CONSUMER) | _PROMISES)
+        made: Producer = self._make_client(Producer, _PRODUCER | sent | self._shared(_ONLY_CONSUMER) | _PROMISES)
         return made
 
     def consumer(self) -> Consumer:
         """A new client that reads what it is told to, and joins no group."""
         from confluent_kafka import Consumer
 
-        made: Consumer = self._made(Consumer, _CONSUMER | self._shared(_ONLY_PRODUCER) | _POSITIONS)
+        made: Consumer = self._make_client(Consumer, _CONSUMER | self._shared(_ONLY_PRODUCER) | _POSITIONS)
         return made
 
     def _shared(self, without: tuple[str, ...]) -> dict[str, Any]:
         own = {name: value for name, value in self._options.items() if not name.startswith(without)}
         return _QUIET | own | {"bootstrap.servers": self.brokers, "error_cb": self._hear}
 
-    def _made(self, kind: Any, options: dict[str, Any]) -> Any:
+    def _make_client(self, kind: Any, options: dict[str, Any]) -> Any:
         from confluent_kafka import KafkaException
 
         try:

@@ -185,7 +185,7 @@ class KafkaLog(LogBase):
         deadline = timer.monotonic() + timeout
         with ExitStack() as lent:
             cursors = [
-                lent.enter_context(self._standing(self._topic(topic), number, offset))
+                lent.enter_context(self._open_cursor(self._topic(topic), number, offset))
                 for topic, at in positions.items()
                 for number, offset in at.items()
             ]
@@ -205,7 +205,7 @@ class KafkaLog(LogBase):
             return found
 
     @contextmanager
-    def _standing(self, form: Topic, partition: int, offset: int) -> Iterator[Cursor]:
+    def _open_cursor(self, form: Topic, partition: int, offset: int) -> Iterator[Cursor]:
         """A cursor at an offset."""
         form.check_partition(partition)
         with self._cursors.at(form.name, partition, offset) as cursor:

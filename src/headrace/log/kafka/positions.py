@@ -68,9 +68,9 @@ class KafkaPositions:
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             return found
 
-        return dict(sorted(self._again(ask, f"Asking for the offsets of topic {topic.name!r}").items()))
+        return dict(sorted(self._ask_until_answered(ask, f"Asking for the offsets of topic {topic.name!r}").items()))
 
-    def _again(self, ask: Callable[[], Answer], what: str) -> Answer:
+    def _ask_until_answered(self, ask: Callable[[], Answer], what: str) -> Answer:
         """Ask until there is an answer: while a partition or a group changes brokers, there is none for a moment."""
         from confluent_kafka import KafkaException
 
@@ -98,7 +98,7 @@ class KafkaPositions:
             told = self._client.admin().alter_consumer_group_offsets(asked, request_timeout=self._client.timeout)
             return _require_all(told[group].result(self._client.timeout + 5))
 
-        self._again(ask, f"Committing the offsets of group {group!r}")
+        self._ask_until_answered(ask, f"Committing the offsets of group {group!r}")
 
     def committed(self, group: str, topic: Topic) -> dict[int, int]:
         """A group's offsets; partitions it never committed are left out."""
@@ -111,7 +111,7 @@ class KafkaPositions:
             told = self._client.admin().list_consumer_group_offsets(asked, request_timeout=self._client.timeout)
             return _require_all(told[group].result(self._client.timeout + 5))
 
-        found = self._again(ask, f"Asking for the offsets of group {group!r}")
+        found = self._ask_until_answered(ask, f"Asking for the offsets of group {group!r}")
         return {place.partition: place.offset for place in sorted(found) if place.offset >= 0}
 
 

@@ -97,7 +97,7 @@ class RowScoring:
         usual = lineup.fallback_from if seat.role == CHAMPION else None
         for chunk in _cut(places, seat.scorer.together):
             try:
-                results = await self._asked(served.name, seat, [rows[place].row for place in chunk])
+                results = await self._score_counted(served.name, seat, [rows[place].row for place in chunk])
             except RetiredError:
                 continue
             for place, result in zip(chunk, results, strict=True):
@@ -106,7 +106,7 @@ class RowScoring:
                 found[place] = Scored(seat, result, taken)
             await self._judge(served, seat, results)
 
-    async def _asked(
+    async def _score_counted(
         self, name: str, seat: Seat[VersionProcess], rows: list[msgspec.Raw]
     ) -> list[float | HeadraceError]:
         """What a version says of some rows, counted."""
@@ -150,7 +150,7 @@ class RowScoring:
     ) -> None:
         for chunk in _cut(range(len(rows)), seat.scorer.together):
             try:
-                results = await self._asked(name, seat, [rows[place].row for place in chunk])
+                results = await self._score_counted(name, seat, [rows[place].row for place in chunk])
             except BusyError:
                 self._scores.scored(name, seat.version, seat.role, DROPPED, len(rows) - chunk[0])
                 return

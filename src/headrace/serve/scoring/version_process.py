@@ -132,14 +132,14 @@ class VersionProcess:
 
     async def score(self, rows: list[msgspec.Raw]) -> ScoreReply:
         """The scores of some rows; `RetiredError` when it has ended, `model-slow` or `model-down` when it failed."""
-        asked = self._sent(rows, asyncio.get_running_loop())
+        asked = self._send_rows(rows, asyncio.get_running_loop())
         try:
             async with asyncio.timeout(self._settings.score_timeout):
                 return await asked.future
         except TimeoutError:
             raise self._late(asked) from None
 
-    def _sent(self, rows: list[msgspec.Raw], loop: asyncio.AbstractEventLoop) -> PendingRows:
+    def _send_rows(self, rows: list[msgspec.Raw], loop: asyncio.AbstractEventLoop) -> PendingRows:
         with self._lock:
             if self._ended:
                 raise RetiredError

@@ -72,9 +72,9 @@ class BatchCounts:
             offset, time = offsets[here], times[here]
             first, last = offset.argmin(), offset.argmax()
             look = (offset[first], time[first], offset[last], time[last], time.min(), time.max())
-            self._look(int(partition), [int(each) for each in look])
+            self._extend_range(int(partition), [int(each) for each in look])
 
-    def _look(self, partition: int, new: Look) -> None:
+    def _extend_range(self, partition: int, new: Look) -> None:
         old = self._looks.setdefault(partition, new)
         first, last = min(old[:2], new[:2]), max(old[2:4], new[2:4])
         self._looks[partition] = [*first, *last, min(old[4], new[4]), max(old[5], new[5])]
@@ -94,4 +94,4 @@ class BatchCounts:
         self.late_copies += told["late_copies"]
         self.earlier_copies += told["earlier_copies"]
         for partition, look in told["looks"]:
-            self._look(partition, look)
+            self._extend_range(partition, look)

@@ -70,10 +70,10 @@ def letters_in(root: str, names: Iterable[str], options: Mapping[str, str]) -> I
             for piece in pa.ipc.open_stream(held):
                 arrived = piece.column("arrived_at").cast(pa.int64()).to_pylist()
                 for row, moment in zip(piece.to_pylist(), arrived, strict=True):
-                    yield _letter(row, moment)
+                    yield _letter_of(row, moment)
 
 
-def _letter(row: Mapping[str, Any], arrived: int) -> DeadLetter:
+def _letter_of(row: Mapping[str, Any], arrived: int) -> DeadLetter:
     headers = tuple((header["key"], header["value"] or b"") for header in row["headers"] or ())
     place, value = (row["partition"], row["offset"]), row["value"]
     return DeadLetter(

@@ -105,11 +105,11 @@ def marked(batch: pa.RecordBatch, copies: pa.Table) -> pa.RecordBatch:
         "conflict": pc.fill_null(taken.column("conflict"), False),
         EARLIER: earlier,
     }
-    arrays = [_one(new[name]) if name in new else batch.column(name) for name in batch.schema.names]
+    arrays = [_one_chunk(new[name]) if name in new else batch.column(name) for name in batch.schema.names]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _one(column: Any) -> Any:
+def _one_chunk(column: Any) -> Any:
     import pyarrow as pa
 
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

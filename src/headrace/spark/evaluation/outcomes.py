@@ -270,16 +270,16 @@ def _joined(predictions: DataFrame, told: DataFrame, label: Label) -> DataFrame:
 
 def _both(joined: DataFrame, label: Label, last: PassPosition | None, now: PassPosition) -> DataFrame:
     """A row for what is known of a prediction now, and one, to be taken away, for what the last look knew."""
-    now_row = _known(label, now.known_until, "", 1)
+    now_row = _known_sql(label, now.known_until, "", 1)
     rows = f"array({now_row})"
     if last is not None:
-        rows = f"IF(old, array({now_row}, {_known(label, last.known_until, 'old_', -1)}), array({now_row}))"
+        rows = f"IF(old, array({now_row}, {_known_sql(label, last.known_until, 'old_', -1)}), array({now_row}))"
     carried = ("at", "window", "version", "score", "decision", "segments")
     found = joined.selectExpr(*carried, f"explode({rows}) AS known").selectExpr(*carried, "known.*")
     return found.selectExpr("*", "explode(segments) AS named").selectExpr("*", "named.segment", "named.value")
 
 
-def _known(label: Label, until: int, name: str, sign: int) -> str:
+def _known_sql(label: Label, until: int, name: str, sign: int) -> str:
     default = "NULL" if label.default is None else str(label.default).lower()
     kind = "BOOLEAN" if label.kind == BINARY else "DOUBLE"
     passed = f"at + {label.horizon} <= {until}"

@@ -106,14 +106,14 @@ class Pipeline:
             records = stream_of(self.session, self.log, topic, MOST_PER_BATCH, begin)
         return judged(records, stream, writers_of(stream, self.ids, topic))
 
-    def _place(self, stream: Stream, checkpoint: str) -> QueryPaths:
+    def _paths_of(self, stream: Stream, checkpoint: str) -> QueryPaths:
         return QueryPaths(
             self.log, self.clock, self.named.topic(stream.name), self.named.path("checkpoints", checkpoint)
         )
 
     def _tile(self, tile_set: TileSet, hand_over: HandOver | None) -> TileQuery:
         stream, run = tile_set.stream, FIRST_RUN if hand_over is None else hand_over.run
-        place = self._place(stream, checkpoint_of(tile_set, run))
+        place = self._paths_of(stream, checkpoint_of(tile_set, run))
         target = Target(run, "on_time", self.partitions[stream.name])
         topic = self.named.topic(f"changelog.{tile_set.id}")
         begin = None if hand_over is None else hand_over.begin

@@ -26,7 +26,7 @@ def slots(plan: Plan, config: Config, log: Log | None = None) -> int:
     """
     live = [tiles.stream.name for tiles in plan.tile_sets if tiles.mode == REAL_TIME]
     there = {} if log is None else {name: _partitions(log, names(config).topic(name)) for name in set(live)}
-    needed = OTHERS + sum(2 * _held(there.get(name) or config.log.partitions) for name in live)
+    needed = OTHERS + sum(2 * _slots_held(there.get(name) or config.log.partitions) for name in live)
     if needed > MOST:
         message = f"Real-time mode would hold {needed} task slots for ever, more than the {MOST} of one machine."
         hint = 'Give the topics fewer partitions (log.partitions), or set pipeline.mode = "micro-batch".'
@@ -37,7 +37,7 @@ def slots(plan: Plan, config: Config, log: Log | None = None) -> int:
     return needed
 
 
-def _held(partitions: int) -> int:
+def _slots_held(partitions: int) -> int:
     return 1 if partitions == 1 else partitions + 1
 
 

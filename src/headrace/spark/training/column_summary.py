@@ -27,8 +27,8 @@ def summary(frame: DataFrame, columns: Sequence[str]) -> dict[str, dict[str, Any
     """What some columns look like, by their names."""
     kinds = dict(frame.dtypes)
     found: dict[str, dict[str, Any]] = {}
-    for some in _some(columns):
-        asked = {key: text for name in some for key, text in _asked(name, kinds[name]).items()}
+    for some in _in_portions(columns):
+        asked = {key: text for name in some for key, text in _summary_sql(name, kinds[name]).items()}
         said = answers(frame, {"rows": "count(*)", **asked})
         rows = said["rows"]
         for name in some:
@@ -49,7 +49,7 @@ def summary(frame: DataFrame, columns: Sequence[str]) -> dict[str, dict[str, Any
     return found
 
 
-def _some(columns: Sequence[str]) -> Iterator[Sequence[str]]:
+def _in_portions(columns: Sequence[str]) -> Iterator[Sequence[str]]:
     for at in range(0, len(columns), AT_ONCE):
         yield columns[at : at + AT_ONCE]
 
@@ -63,7 +63,7 @@ def _number(name: str, kind: str) -> str:
     return f"CAST(unix_micros(`{name}`) AS DOUBLE)" if kind == "timestamp" else f"CAST(`{name}` AS DOUBLE)"
 
 
-def _asked(name: str, kind: str) -> dict[str, str]:
+def _summary_sql(name: str, kind: str) -> dict[str, str]:
     hashed = f"to_json(struct(`{name}`))" if "<" in kind else f"`{name}`"
     found = {f"nulls {name}": f"count_if(`{name}` IS NULL)", f"distinct {name}": f"approx_count_distinct({hashed})"}
     if _is_number(kind):

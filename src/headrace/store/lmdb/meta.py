@@ -121,7 +121,7 @@ class Meta:
     def _runs(self, transaction: Any, kind: str, tile_set: str) -> list[tuple[str, bytes]]:
         """What is kept of one kind for each run of a tile set."""
         prefix = _run_name(kind, tile_set, "")
-        return [(name[len(prefix) :].decode(), data) for name, data in self._all(transaction, prefix)]
+        return [(name[len(prefix) :].decode(), data) for name, data in self._entries_with(transaction, prefix)]
 
     def expire(self, transaction: Any, tile_set: str, run: str, before: int) -> None:
         """Take note that tiles before a start may be missing from now on."""
@@ -139,7 +139,7 @@ class Meta:
     def _noted(self, transaction: Any, name: bytes) -> bytes | None:
         return self._env.noted(transaction, name)
 
-    def _all(self, transaction: Any, prefix: bytes) -> list[tuple[bytes, bytes]]:
+    def _entries_with(self, transaction: Any, prefix: bytes) -> list[tuple[bytes, bytes]]:
         """Names that begin in one way, and what is kept under them."""
         found = []
         cursor = transaction.cursor(db=self._env.meta)

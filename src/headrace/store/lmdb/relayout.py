@@ -36,7 +36,7 @@ class Arranging:
             gone, after = self._part(after)
             if gone:
                 self._env.write(lambda transaction, gone=gone: self._remove(transaction, gone))  # type: ignore[misc]
-        self._told(b"")
+        self._count_tile(b"")
         self._env.write(lambda transaction: self._begin(transaction, layout))
         return self._enough
 
@@ -52,7 +52,7 @@ class Arranging:
                 prefix = whole_prefix(identity, length, unsealed(identity, data))
                 if tile_set_of(prefix) == self._tile_set:
                     if is_held(identity, length):
-                        self._told(prefix)
+                        self._count_tile(prefix)
                     else:
                         gone.append(identity)
                 seen += 1
@@ -60,7 +60,7 @@ class Arranging:
                     return gone, identity
         return gone, None
 
-    def _told(self, prefix: bytes) -> None:
+    def _count_tile(self, prefix: bytes) -> None:
         """Count tiles; those of a key lie side by side."""
         if prefix != self._key:
             if self._tiles >= FRESH:

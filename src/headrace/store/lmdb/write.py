@@ -59,7 +59,7 @@ class Changing:
     def _rows(self, whole: bytes) -> KeyRows:
         return KeyRows(self._transaction, self._table, whole, self._cursor)
 
-    def _of(self, tile_set: str) -> TileSetMeta:
+    def _tile_set_meta(self, tile_set: str) -> TileSetMeta:
         known = self._known.get(tile_set)
         if known is None:
             known = self._known[tile_set] = self._meta.look(self._transaction, tile_set)
@@ -67,10 +67,10 @@ class Changing:
 
     def _key(self, rows: KeyRows, changes: list[tuple[bytes, RowChange]]) -> None:
         """Apply the changes of one key."""
-        known = self._of(changes[0][1].tile_set)
+        known = self._tile_set_meta(changes[0][1].tile_set)
         layout, expired = known.layout, known.expired.get(run_of(changes[0][1].prefix)) if known.expired else None
         if expired is not None:
-            changes = [each for each in changes if self._wanted(rows, *each, expired, layout)]
+            changes = [each for each in changes if self._is_kept(rows, *each, expired, layout)]
         growth = None if layout is None else rows.growth()
         held = -1 if growth is None else FRESH
         born, gone, touched = 0, 0, list[bytes]()
@@ -108,7 +108,7 @@ class Changing:
                 self.counts.levels -= rows.drop_level(start, level)
         self._keep(rows, growth if left else None, change)
 
-    def _wanted(
+    def _is_kept(
         self, rows: KeyRows, identity: bytes, change: RowChange, expired: int, layout: LevelLayout | None
     ) -> bool:
         """Whether a change is of a tile that is still kept one by one.
