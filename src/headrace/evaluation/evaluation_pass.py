@@ -91,11 +91,9 @@ def _known_until(config: Config, log: Log, stream: Stream, silver: LakeTable, cl
 
 def strays(session: SparkSession, config: Config, label: Label) -> tuple[int, list[str]]:
     """How many labels that the last look knew name no prediction, and a few of what they name, the newest first."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     found, seen = _tables(config, label), Cells(config, label).seen()
     if found is None or seen is None:
         return 0, []
     rows = labels_without(session, label, found, seen)
-    newest = rows.orderBy(F.col("happened").desc(), "identity").limit(SHOWN)
+    newest = rows.orderBy("happened", "identity", ascending=[False, True]).limit(SHOWN)
     return rows.count(), [row["identity"] for row in newest.collect()]
